@@ -13,8 +13,8 @@ use crate::conn::{ConnId, NONE, Net};
 use crate::options::Options;
 use crate::retained::Retained;
 use crate::routes::Routes;
-use crate::session::{NEVER, Session};
-use crate::table::Table;
+use crate::session::{ClientSession, NEVER};
+use crate::table::IndexTable;
 use crate::timers::{Timer, Timers};
 use crate::tree::{SessionId, Tree};
 use crate::window::Stage;
@@ -24,7 +24,7 @@ use crate::window::Stage;
 pub(crate) struct Broker {
     pub options: Options,
     pub net: Net,
-    pub sessions: Table<Session>,
+    pub sessions: IndexTable<ClientSession>,
     pub by_client: FxHashMap<Rc<str>, SessionId>,
     pub tree: Tree,
     pub routes: Routes,
@@ -49,7 +49,7 @@ pub(crate) struct Broker {
 
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PacketOutcome {
     /// It is handled.
     Done,
     /// It must be handled again when the connection's pause is over.
@@ -83,7 +83,7 @@ impl Broker {
         Broker {
             options,
             net,
-            sessions: Table::new(),
+            sessions: IndexTable::new(),
             by_client: FxHashMap::default(),
             tree: Tree::new(),
             routes: Routes::new(),
@@ -124,8 +124,8 @@ impl Broker {
                 Err(error) => return Err(self.undecodable(id, error)),
             };
             match self.packet(id, &packet, ready)? {
-                Step::Done => at += len,
-                Step::Wait => return Ok(at),
+                PacketOutcome::Done => at += len,
+                PacketOutcome::Wait => return Ok(at),
             }
             self.net.stats.packets_received += 1;
             self.net.flush_if_much();
@@ -145,11 +145,16 @@ impl Broker {
         error.into()
     }
 
-    fn packet(&mut self, id: ConnId, packet: &Packet<'_>, ready: bool) -> Result<Step, End> {
+    fn packet(
+        &mut self,
+        id: ConnId,
+        packet: &Packet<'_>,
+        ready: bool,
+    ) -> Result<PacketOutcome, End> {
         match packet {
             // The first packet is CONNECT and no other is (section 3.1).
             Packet::Connect(connect) if !ready => {
-                return self.connect(id, connect).map(|()| Step::Done);
+                return self.connect(id, connect).map(|()| PacketOutcome::Done);
             }
             _ if !ready => return Err(End::Fault(ReasonCode::PROTOCOL_ERROR)),
             Packet::Publish(publish) => return self.publish(id, publish),
@@ -172,7 +177,7 @@ impl Broker {
             | Packet::PingResp
             | Packet::Auth(_) => return Err(End::Fault(ReasonCode::PROTOCOL_ERROR)),
         }
-        Ok(Step::Done)
+        Ok(PacketOutcome::Done)
     }
 
     /// Completes an exchange if its stage was `due`; returns whether it was.

@@ -7,9 +7,9 @@ use rustix::event::epoll;
 
 use crate::encode::Outgoing;
 use crate::options::Counters;
-use crate::outbuf::{OutBuf, Pool, Written};
+use crate::outbuf::{OutBuf, Pool, WriteProgress};
 use crate::routes::{NO_ROUTE, RouteId};
-use crate::table::Table;
+use crate::table::IndexTable;
 use crate::tree::SessionId;
 
 /// Index of a connection.
@@ -71,7 +71,7 @@ pub(crate) struct Aliases(pub Vec<Box<[u8]>>);
 /// All connections.
 #[derive(Debug)]
 pub(crate) struct Net {
-    pub conns: Table<Conn>,
+    pub conns: IndexTable<Conn>,
     pub pool: Pool,
     pub stats: Counters,
     epoll: OwnedFd,
@@ -90,7 +90,7 @@ pub(crate) struct Net {
 impl Net {
     pub(crate) fn new(epoll: OwnedFd) -> Net {
         Net {
-            conns: Table::new(),
+            conns: IndexTable::new(),
             pool: Pool::default(),
             stats: Counters::default(),
             epoll,
@@ -295,11 +295,11 @@ impl Net {
         let written = conn.out.write(conn.fd.as_fd(), &mut self.pool);
         let moved = before - conn.out.len();
         self.stats.bytes_sent += moved as u64;
-        if written == Written::Broken {
+        if written == WriteProgress::Broken {
             self.broken.push((id, conn.generation));
             return;
         }
-        let was_blocked = std::mem::replace(&mut conn.blocked, written == Written::Blocked);
+        let was_blocked = std::mem::replace(&mut conn.blocked, written == WriteProgress::Blocked);
         if was_blocked != conn.blocked {
             self.rewatch(id);
         }

@@ -10,8 +10,8 @@ use pubgauge_mqtt_codec::{
 use crate::broker::{Broker, End};
 use crate::conn::{ConnId, NONE};
 use crate::encode::split_props;
-use crate::message::Message;
-use crate::session::{NEVER, Session, Will};
+use crate::message::StoredMessage;
+use crate::session::{ClientSession, NEVER, Will};
 use crate::timers::Timer;
 use crate::topic;
 use crate::tree::SessionId;
@@ -169,7 +169,9 @@ impl Broker {
             return (kept, true);
         }
         let client_id: Rc<str> = client_id.into();
-        let id = self.sessions.insert(Session::new(Rc::clone(&client_id)));
+        let id = self
+            .sessions
+            .insert(ClientSession::new(Rc::clone(&client_id)));
         self.by_client.insert(client_id, id);
         (id, false)
     }
@@ -178,7 +180,8 @@ impl Broker {
         let will = connect.will?;
         let taken = split_props(will.properties.as_bytes(), &mut self.scratch);
         let (topic, qos) = (will.topic.as_bytes(), will.qos as u8);
-        let message = Message::new(topic, &self.scratch, will.payload, qos, will.retain, None);
+        let message =
+            StoredMessage::new(topic, &self.scratch, will.payload, qos, will.retain, None);
         let delay_s = taken.delay_s.unwrap_or(0);
         Some(Box::new(Will {
             message,

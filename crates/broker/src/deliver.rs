@@ -14,13 +14,13 @@ use pubgauge_mqtt_codec::{PacketType, encode_ack};
 use crate::broker::Broker;
 use crate::conn::{ConnId, NONE, Net};
 use crate::encode::{DUP, Outgoing};
-use crate::message::Message;
+use crate::message::StoredMessage;
 use crate::options::Options;
 use crate::routes::Route;
-use crate::session::Session;
-use crate::table::Table;
+use crate::session::ClientSession;
+use crate::table::IndexTable;
 use crate::timers::Timer;
-use crate::tree::{Group, GroupId, SessionId, Sub, Tree};
+use crate::tree::{GroupId, SessionId, ShareGroup, Sub, Tree};
 use crate::window::{Delivery, Stage};
 
 /// Clients that wait for each other in a circle may go over the backlog limit up
@@ -32,7 +32,7 @@ const STALL_MS: u64 = 500;
 /// A message being delivered, and all that delivering it needs.
 pub(crate) struct Post<'a> {
     pub net: &'a mut Net,
-    pub sessions: &'a mut Table<Session>,
+    pub sessions: &'a mut IndexTable<ClientSession>,
     pub options: &'a Options,
     pub outgoing: &'a Outgoing<'a>,
     /// As published.
@@ -41,12 +41,12 @@ pub(crate) struct Post<'a> {
     pub retain: bool,
     pub expires_ms: Option<u64>,
     /// An owned copy of the message, once one is needed.
-    pub kept: Option<Rc<Message>>,
+    pub kept: Option<Rc<StoredMessage>>,
 }
 
 impl Post<'_> {
     /// An owned copy of the message, made on the first call.
-    pub(crate) fn keep(&mut self) -> Rc<Message> {
+    pub(crate) fn keep(&mut self) -> Rc<StoredMessage> {
         let Outgoing {
             topic,
             props,
@@ -54,7 +54,7 @@ impl Post<'_> {
             ..
         } = *self.outgoing;
         let kept = self.kept.get_or_insert_with(|| {
-            let message = Message::new(
+            let message = StoredMessage::new(
                 topic,
                 props,
                 payload,
@@ -179,7 +179,7 @@ impl Post<'_> {
 /// Bytes that wait for a connected session; 0 for one without connection, for
 /// which no publisher waits.
 #[inline]
-fn backlog(session: &Session, net: &Net) -> usize {
+fn backlog(session: &ClientSession, net: &Net) -> usize {
     match net.conns.get(session.conn) {
         Some(conn) => conn.out.len() + session.queued_bytes(),
         None => 0,
@@ -201,7 +201,7 @@ pub(crate) fn first_full(
     route: &Route,
     from: SessionId,
     net: &Net,
-    sessions: &Table<Session>,
+    sessions: &IndexTable<ClientSession>,
     tree: &Tree,
     limit: usize,
 ) -> Option<Full> {
@@ -239,12 +239,17 @@ pub(crate) fn first_full(
 
 /// The member that gets the next message: in turn among those connected and not
 /// full, else those connected, else any.
-fn choose(group: &mut Group, net: &Net, sessions: &Table<Session>, limit: usize) -> Option<Sub> {
+fn choose(
+    group: &mut ShareGroup,
+    net: &Net,
+    sessions: &IndexTable<ClientSession>,
+    limit: usize,
+) -> Option<Sub> {
     let n = group.members.len();
-    let is_there = |s: &Session| s.conn != NONE;
-    let has_room = |s: &Session| is_there(s) && backlog(s, net) <= limit;
-    let any = |_: &Session| true;
-    let wishes: [&dyn Fn(&Session) -> bool; 3] = [&has_room, &is_there, &any];
+    let is_there = |s: &ClientSession| s.conn != NONE;
+    let has_room = |s: &ClientSession| is_there(s) && backlog(s, net) <= limit;
+    let any = |_: &ClientSession| true;
+    let wishes: [&dyn Fn(&ClientSession) -> bool; 3] = [&has_room, &is_there, &any];
     for wish in wishes {
         for i in 0..n {
             let at = (group.turn + i) % n;

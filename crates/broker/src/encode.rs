@@ -2,7 +2,7 @@
 
 use pubgauge_mqtt_codec::{Version, varint_len, write_varint};
 
-use crate::message::Message;
+use crate::message::StoredMessage;
 
 /// Flag of the first byte: sent before.
 pub(crate) const DUP: u8 = 8;
@@ -20,7 +20,7 @@ pub(crate) struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// A kept message, with its remaining expiry interval.
-    pub(crate) fn from_kept(message: &'a Message, now_ms: u64) -> Outgoing<'a> {
+    pub(crate) fn from_kept(message: &'a StoredMessage, now_ms: u64) -> Outgoing<'a> {
         Outgoing {
             topic: message.topic(),
             props: message.props(),

@@ -5,7 +5,7 @@
 /// Messages that go straight on to connected subscribers at QoS 0, or to clean
 /// sessions with room in flight, never become one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct StoredMessage {
     /// Topic, then properties, then payload.
     data: Box<[u8]>,
     topic_len: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Message {
     pub expires_ms: Option<u64>,
 }
 
-impl Message {
+impl StoredMessage {
     /// Copies the parts. `props` are the properties that are passed on
     /// unchanged, encoded, without their length.
     pub(crate) fn new(
@@ -29,12 +29,12 @@ impl Message {
         qos: u8,
         retain: bool,
         expires_ms: Option<u64>,
-    ) -> Message {
+    ) -> StoredMessage {
         let mut data = Vec::with_capacity(topic.len() + props.len() + payload.len());
         data.extend_from_slice(topic);
         data.extend_from_slice(props);
         data.extend_from_slice(payload);
-        Message {
+        StoredMessage {
             data: data.into_boxed_slice(),
             topic_len: topic.len() as u32,
             props_len: props.len() as u32,
@@ -45,8 +45,8 @@ impl Message {
     }
 
     #[cfg(test)]
-    pub(crate) fn for_test(topic: &str, payload: &[u8]) -> Message {
-        Message::new(topic.as_bytes(), b"", payload, 0, false, None)
+    pub(crate) fn for_test(topic: &str, payload: &[u8]) -> StoredMessage {
+        StoredMessage::new(topic.as_bytes(), b"", payload, 0, false, None)
     }
 
     pub(crate) fn topic(&self) -> &[u8] {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn parts_come_back() {
-        let m = Message::new(b"a/b", b"pp", b"load", 1, true, Some(5_000));
+        let m = StoredMessage::new(b"a/b", b"pp", b"load", 1, true, Some(5_000));
         assert_eq!(
             (m.topic(), m.props(), m.payload()),
             (&b"a/b"[..], &b"pp"[..], &b"load"[..])

@@ -59,7 +59,7 @@ impl Pool {
 
 /// Where a write left off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteProgress {
     /// Nothing is left.
     All,
     /// The kernel's buffer is full.
@@ -134,7 +134,7 @@ impl OutBuf {
     }
 
     /// Writes as much as the kernel takes.
-    pub(crate) fn write(&mut self, fd: BorrowedFd<'_>, pool: &mut Pool) -> Written {
+    pub(crate) fn write(&mut self, fd: BorrowedFd<'_>, pool: &mut Pool) -> WriteProgress {
         while self.len > 0 {
             let mut slices = [IoSlice::new(&[]); CHUNKS_PER_WRITE];
             let mut used = 0;
@@ -154,15 +154,15 @@ impl OutBuf {
                 Ok(n) => {
                     self.consume(n, pool);
                     if n < offered {
-                        return Written::Blocked;
+                        return WriteProgress::Blocked;
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Written::Blocked,
-                Err(_) => return Written::Broken,
+                Err(Errno::AGAIN) => return WriteProgress::Blocked,
+                Err(_) => return WriteProgress::Broken,
             }
         }
-        Written::All
+        WriteProgress::All
     }
 
     /// Gives all memory back; what was waiting is lost.
@@ -242,11 +242,11 @@ mod tests {
                 }
                 expected.extend_from_slice(&bytes);
                 prop_assert_eq!(out.len() + got.len() <= expected.len(), true);
-                prop_assert_ne!(out.write(ours.as_fd(), &mut pool), Written::Broken);
+                prop_assert_ne!(out.write(ours.as_fd(), &mut pool), WriteProgress::Broken);
                 let _ = theirs.read_to_end(&mut got);
             }
             while !out.is_empty() {
-                prop_assert_ne!(out.write(ours.as_fd(), &mut pool), Written::Broken);
+                prop_assert_ne!(out.write(ours.as_fd(), &mut pool), WriteProgress::Broken);
                 let _ = theirs.read_to_end(&mut got);
             }
             let _ = theirs.read_to_end(&mut got);
@@ -259,7 +259,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut pool, mut out) = (Pool::default(), OutBuf::default());
         out.push(&mut pool, b"abc");
-        assert_eq!(out.write(ours.as_fd(), &mut pool), Written::All);
+        assert_eq!(out.write(ours.as_fd(), &mut pool), WriteProgress::All);
         assert!(out.chunks.is_empty());
         let mut buf = [0; 3];
         theirs.read_exact(&mut buf).unwrap();
@@ -275,6 +275,6 @@ mod tests {
         drop(theirs);
         let (mut pool, mut out) = (Pool::default(), OutBuf::default());
         out.push(&mut pool, b"abc");
-        assert_eq!(out.write(ours.as_fd(), &mut pool), Written::Broken);
+        assert_eq!(out.write(ours.as_fd(), &mut pool), WriteProgress::Broken);
     }
 }

@@ -2,28 +2,28 @@
 
 use pubgauge_mqtt_codec::{PacketType, Publish, QoS, ReasonCode, Version, read_varint};
 
-use crate::broker::{Broker, End, Step};
+use crate::broker::{Broker, End, PacketOutcome};
 use crate::conn::{Aliases, ConnId};
 use crate::deliver::{Post, first_full};
 use crate::encode::{Outgoing, Taken, split_props};
-use crate::message::Message;
+use crate::message::StoredMessage;
 use crate::routes::RouteId;
 use crate::topic;
 use crate::tree::SessionId;
 
 /// The beginning of a plain message: QoS 0, not retained, no properties.
-struct Head<'a> {
+struct PlainHead<'a> {
     topic: &'a [u8],
     /// Bytes before the payload.
     head_len: usize,
     packet_len: usize,
 }
 
-impl<'a> Head<'a> {
+impl<'a> PlainHead<'a> {
     /// Reads the head of a plain message that is complete. For anything else it
     /// returns `None`, and the codec decodes it.
     #[inline]
-    fn read(buf: &'a [u8], version: Version, max: usize) -> Option<Head<'a>> {
+    fn read(buf: &'a [u8], version: Version, max: usize) -> Option<PlainHead<'a>> {
         if *buf.first()? != 0x30 {
             return None;
         }
@@ -42,7 +42,7 @@ impl<'a> Head<'a> {
             }
             head_len += 1;
         }
-        Some(Head {
+        Some(PlainHead {
             topic,
             head_len,
             packet_len,
@@ -62,7 +62,7 @@ impl Broker {
             return 0;
         };
         let (version, from, route) = (conn.version, conn.session, conn.last_route);
-        let Some(head) = Head::read(buf, version, max) else {
+        let Some(head) = PlainHead::read(buf, version, max) else {
             return 0;
         };
         // A topic with a route was checked when the route was made.
@@ -87,7 +87,7 @@ impl Broker {
             if rest.len() >= head.packet_len && rest.starts_with(prefix) {
                 end += head.packet_len;
             } else {
-                match Head::read(rest, version, max) {
+                match PlainHead::read(rest, version, max) {
                     Some(next) if next.topic == head.topic => {
                         end += next.packet_len;
                         longest = longest.max(next.packet_len);
@@ -117,7 +117,7 @@ impl Broker {
                 continue;
             }
             let mut at = 0;
-            while let Some(head) = Head::read(&run[at..], version, max) {
+            while let Some(head) = PlainHead::read(&run[at..], version, max) {
                 let payload = &run[at + head.head_len..at + head.packet_len];
                 let message = Outgoing {
                     topic: head.topic,
@@ -135,7 +135,11 @@ impl Broker {
     }
 
     /// Any PUBLISH.
-    pub(crate) fn publish(&mut self, id: ConnId, publish: &Publish<'_>) -> Result<Step, End> {
+    pub(crate) fn publish(
+        &mut self,
+        id: ConnId,
+        publish: &Publish<'_>,
+    ) -> Result<PacketOutcome, End> {
         let mut props = std::mem::take(&mut self.scratch);
         let taken = split_props(publish.properties.as_bytes(), &mut props);
         // The alias table is taken out meanwhile, so that the topic can be
@@ -162,13 +166,13 @@ impl Broker {
         topic: &[u8],
         props: &[u8],
         taken: &Taken,
-    ) -> Result<Step, End> {
+    ) -> Result<PacketOutcome, End> {
         if taken.subscription_id {
             // Only the server sends those (section 3.3.4).
             return Err(End::Fault(ReasonCode::PROTOCOL_ERROR));
         }
         let Some(conn) = self.net.conns.get(id) else {
-            return Ok(Step::Done);
+            return Ok(PacketOutcome::Done);
         };
         let (from, hint) = (conn.session, conn.last_route);
         let route = if self.routes.is_current(hint, topic) {
@@ -182,12 +186,12 @@ impl Broker {
         if publish.qos == QoS::ExactlyOnce && self.is_repeated(from, id, publish.packet_id)? {
             self.net.stats.publish_received += 1;
             self.acknowledge(id, publish, ReasonCode::SUCCESS);
-            return Ok(Step::Done);
+            return Ok(PacketOutcome::Done);
         }
         // Only the broker itself publishes to those topics.
         let allowed = !topic.starts_with(b"$SYS/");
         if allowed && self.must_wait(id, from, route) {
-            return Ok(Step::Wait);
+            return Ok(PacketOutcome::Wait);
         }
         if let Some(conn) = self.net.conns.get_mut(id) {
             conn.last_route = route;
@@ -216,7 +220,7 @@ impl Broker {
             session.flight().incoming.insert(publish.packet_id);
         }
         self.acknowledge(id, publish, reason);
-        Ok(Step::Done)
+        Ok(PacketOutcome::Done)
     }
 
     /// Whether a QoS 2 message came before (section 4.3.3).
@@ -285,7 +289,7 @@ impl Broker {
     /// does not wait for subscribers.
     pub(crate) fn publish_own(
         &mut self,
-        message: &Message,
+        message: &StoredMessage,
         from: SessionId,
         expiry_s: Option<u32>,
     ) {

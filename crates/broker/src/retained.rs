@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::message::Message;
+use crate::message::StoredMessage;
 use crate::topic::split;
 
 /// Retained messages by topic level.
@@ -19,7 +19,7 @@ pub(crate) struct Retained {
 #[derive(Debug, Default)]
 struct Node {
     children: BTreeMap<Box<[u8]>, Node>,
-    message: Option<Rc<Message>>,
+    message: Option<Rc<StoredMessage>>,
 }
 
 impl Retained {
@@ -34,7 +34,7 @@ impl Retained {
     }
 
     /// Sets the topic's message, or removes it with `None`.
-    pub(crate) fn set(&mut self, topic: &[u8], message: Option<Rc<Message>>) {
+    pub(crate) fn set(&mut self, topic: &[u8], message: Option<Rc<StoredMessage>>) {
         let added = message.as_ref().map(|m| m.len());
         let removed = match message {
             Some(message) => self.root.insert(Some(topic), message),
@@ -48,13 +48,17 @@ impl Retained {
     }
 
     /// Appends every message whose topic matches the filter.
-    pub(crate) fn find(&self, filter: &[u8], found: &mut Vec<Rc<Message>>) {
+    pub(crate) fn find(&self, filter: &[u8], found: &mut Vec<Rc<StoredMessage>>) {
         self.root.find(Some(filter), true, found);
     }
 }
 
 impl Node {
-    fn insert(&mut self, path: Option<&[u8]>, message: Rc<Message>) -> Option<Rc<Message>> {
+    fn insert(
+        &mut self,
+        path: Option<&[u8]>,
+        message: Rc<StoredMessage>,
+    ) -> Option<Rc<StoredMessage>> {
         let Some(path) = path else {
             return self.message.replace(message);
         };
@@ -68,7 +72,7 @@ impl Node {
             .insert(rest, message)
     }
 
-    fn remove(&mut self, path: Option<&[u8]>) -> Option<Rc<Message>> {
+    fn remove(&mut self, path: Option<&[u8]>) -> Option<Rc<StoredMessage>> {
         let Some(path) = path else {
             return self.message.take();
         };
@@ -81,7 +85,7 @@ impl Node {
         removed
     }
 
-    fn find(&self, filter: Option<&[u8]>, first: bool, found: &mut Vec<Rc<Message>>) {
+    fn find(&self, filter: Option<&[u8]>, first: bool, found: &mut Vec<Rc<StoredMessage>>) {
         let Some(filter) = filter else {
             found.extend(self.message.clone());
             return;
@@ -120,8 +124,8 @@ mod tests {
 
     use super::*;
 
-    fn message(topic: &str) -> Rc<Message> {
-        Rc::new(Message::for_test(topic, b"x"))
+    fn message(topic: &str) -> Rc<StoredMessage> {
+        Rc::new(StoredMessage::for_test(topic, b"x"))
     }
 
     fn found(store: &Retained, filter: &str) -> Vec<String> {

@@ -17,7 +17,7 @@ const MOST_ROUTES: usize = 65_536;
 
 /// One subscriber of a topic; its overlapping subscriptions are merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct RouteTarget {
     /// The subscribing session.
     pub session: SessionId,
     /// The highest of its subscriptions' qualities of service.
@@ -37,7 +37,7 @@ pub(crate) struct Route {
     topic: Box<[u8]>,
     generation: u32,
     /// Sessions that get each message.
-    pub targets: Vec<Target>,
+    pub targets: Vec<RouteTarget>,
     /// Groups of which one member gets each message.
     pub groups: Vec<GroupId>,
 }
@@ -125,14 +125,14 @@ impl Routes {
 
 /// One session's subscriptions as one: it gets one copy, at the highest quality
 /// of service it asked for (MQTT 5 section 3.3.4).
-fn merge(subs: &[Sub]) -> Target {
+fn merge(subs: &[Sub]) -> RouteTarget {
     let mut ids: Vec<u32> = subs
         .iter()
         .map(|s| s.options.id)
         .filter(|&id| id != 0)
         .collect();
     ids.sort_unstable();
-    Target {
+    RouteTarget {
         session: subs[0].session,
         qos: subs.iter().map(|s| s.options.qos).max().unwrap_or(0),
         no_local: subs.iter().all(|s| s.options.no_local),
@@ -166,14 +166,14 @@ mod tests {
         tree.subscribe(b"#", sub(2, 1, 9), true);
         let id = routes.find(b"a/b", &tree);
         let expected = [
-            Target {
+            RouteTarget {
                 session: 1,
                 qos: 2,
                 no_local: false,
                 retain_as_published: true,
                 ids: vec![8, 9].into(),
             },
-            Target {
+            RouteTarget {
                 session: 2,
                 qos: 1,
                 no_local: true,

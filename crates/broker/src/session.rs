@@ -7,8 +7,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use crate::conn::{ConnId, NONE};
-use crate::message::Message;
-use crate::window::{Delivery, Window};
+use crate::message::StoredMessage;
+use crate::window::{Delivery, ExchangeWindow};
 
 /// Session expiry interval that stands for "never" (MQTT 5 section 3.1.2.11.2).
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -17,7 +17,7 @@ const QUEUED_OVERHEAD: usize = 96;
 
 /// One client's session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     pub client_id: Rc<str>,
     /// Its connection, or [`NONE`] while the client is not connected.
     pub conn: ConnId,
@@ -37,7 +37,7 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     /// Messages in flight to the client.
-    pub window: Window,
+    pub window: ExchangeWindow,
     /// Messages that wait for room in the window, or for the client to
     /// reconnect.
     pub queue: VecDeque<Delivery>,
@@ -53,16 +53,16 @@ pub(crate) struct Flight {
 /// 3.1.2.5).
 #[derive(Debug)]
 pub(crate) struct Will {
-    pub message: Message,
+    pub message: StoredMessage,
     /// Message expiry interval, in seconds from when the will is published.
     pub expiry_s: Option<u32>,
     /// Seconds from the loss of the connection.
     pub delay_s: u32,
 }
 
-impl Session {
-    pub(crate) fn new(client_id: Rc<str>) -> Session {
-        Session {
+impl ClientSession {
+    pub(crate) fn new(client_id: Rc<str>) -> ClientSession {
+        ClientSession {
             client_id,
             conn: NONE,
             expiry_s: 0,

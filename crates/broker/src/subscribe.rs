@@ -8,7 +8,7 @@ use crate::broker::{Broker, End};
 use crate::conn::ConnId;
 use crate::deliver::Post;
 use crate::encode::Outgoing;
-use crate::topic::{self, Filter};
+use crate::topic::{self, ParsedFilter};
 use crate::tree::{SessionId, Sub, SubOptions};
 
 impl Broker {
@@ -55,7 +55,7 @@ impl Broker {
                 RetainHandling::DoNotSend => false,
             };
             // A shared subscription gets none (section 4.8.2).
-            if let (true, Filter::Plain(filter)) = (retained, Filter::parse(raw)) {
+            if let (true, ParsedFilter::Plain(filter)) = (retained, ParsedFilter::parse(raw)) {
                 owed.push((filter, options));
             }
         }
@@ -117,10 +117,12 @@ impl Broker {
             session: id,
             options,
         };
-        let filter = Filter::parse(raw);
+        let filter = ParsedFilter::parse(raw);
         match filter {
-            Filter::Plain(filter) => self.tree.subscribe(filter, sub, !known),
-            Filter::Shared { group, filter } => self.tree.subscribe_shared(group, filter, sub),
+            ParsedFilter::Plain(filter) => self.tree.subscribe(filter, sub, !known),
+            ParsedFilter::Shared { group, filter } => {
+                self.tree.subscribe_shared(group, filter, sub)
+            }
         }
         self.routes
             .changed(filter.pattern(), topic::is_exact(filter.pattern()));
@@ -130,10 +132,12 @@ impl Broker {
     /// Removes a subscription from the tree; the caller updates the session's
     /// own list.
     pub(crate) fn drop_subscription(&mut self, id: SessionId, raw: &str) {
-        let filter = Filter::parse(raw);
+        let filter = ParsedFilter::parse(raw);
         match filter {
-            Filter::Plain(filter) => self.tree.unsubscribe(filter, id),
-            Filter::Shared { group, filter } => self.tree.unsubscribe_shared(group, filter, id),
+            ParsedFilter::Plain(filter) => self.tree.unsubscribe(filter, id),
+            ParsedFilter::Shared { group, filter } => {
+                self.tree.unsubscribe_shared(group, filter, id)
+            }
         };
         self.routes
             .changed(filter.pattern(), topic::is_exact(filter.pattern()));

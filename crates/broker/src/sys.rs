@@ -2,7 +2,7 @@
 
 use crate::broker::Broker;
 use crate::conn::NONE;
-use crate::message::Message;
+use crate::message::StoredMessage;
 
 /// The text of `$SYS/broker/version`.
 pub(crate) const VERSION: &str = concat!(
@@ -48,7 +48,8 @@ impl Broker {
                 None => said.push((name, value.clone())),
             }
             let topic = format!("$SYS/broker/{name}");
-            let message = Message::new(topic.as_bytes(), b"", value.as_bytes(), 2, true, None);
+            let message =
+                StoredMessage::new(topic.as_bytes(), b"", value.as_bytes(), 2, true, None);
             self.publish_own(&message, NONE, None);
         }
     }

@@ -2,14 +2,14 @@
 
 /// Items by index; indices of removed items are used again.
 #[derive(Debug)]
-pub(crate) struct Table<T> {
+pub(crate) struct IndexTable<T> {
     items: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Table<T> {
-    pub(crate) fn new() -> Table<T> {
-        Table {
+impl<T> IndexTable<T> {
+    pub(crate) fn new() -> IndexTable<T> {
+        IndexTable {
             items: Vec::new(),
             free: Vec::new(),
         }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn indices_are_stable_and_used_again() {
-        let mut table = Table::new();
+        let mut table = IndexTable::new();
         let (a, b) = (table.insert('a'), table.insert('b'));
         assert_eq!(table.remove(a), Some('a'));
         assert_eq!(table.remove(a), None);

@@ -30,7 +30,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
 
 /// A subscription's filter, parsed.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Filter<'a> {
+pub(crate) enum ParsedFilter<'a> {
     /// Every subscriber gets every message.
     Plain(&'a [u8]),
     /// One member of the group gets each message (MQTT 5 section 4.8.2).
@@ -42,22 +42,22 @@ pub(crate) enum Filter<'a> {
     },
 }
 
-impl<'a> Filter<'a> {
+impl<'a> ParsedFilter<'a> {
     /// Parses a filter that the codec has found valid.
-    pub(crate) fn parse(raw: &'a str) -> Filter<'a> {
+    pub(crate) fn parse(raw: &'a str) -> ParsedFilter<'a> {
         match pubgauge_mqtt_codec::topic::split_shared(raw) {
-            Some((group, filter)) => Filter::Shared {
+            Some((group, filter)) => ParsedFilter::Shared {
                 group: group.as_bytes(),
                 filter: filter.as_bytes(),
             },
-            None => Filter::Plain(raw.as_bytes()),
+            None => ParsedFilter::Plain(raw.as_bytes()),
         }
     }
 
     /// The filter that topics are matched with.
     pub(crate) fn pattern(self) -> &'a [u8] {
         match self {
-            Filter::Plain(filter) | Filter::Shared { filter, .. } => filter,
+            ParsedFilter::Plain(filter) | ParsedFilter::Shared { filter, .. } => filter,
         }
     }
 }
@@ -74,16 +74,19 @@ mod tests {
 
     #[test]
     fn shares() {
-        let shared = Filter::parse("$share/g/a/#");
+        let shared = ParsedFilter::parse("$share/g/a/#");
         assert_eq!(
             shared,
-            Filter::Shared {
+            ParsedFilter::Shared {
                 group: b"g",
                 filter: b"a/#"
             }
         );
         assert_eq!(shared.pattern(), b"a/#");
-        assert_eq!(Filter::parse("$shared/a"), Filter::Plain(b"$shared/a"));
+        assert_eq!(
+            ParsedFilter::parse("$shared/a"),
+            ParsedFilter::Plain(b"$shared/a")
+        );
         assert!(is_exact(b"a/b") && !is_exact(b"a/+") && !is_exact(b"#"));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Sub {
 
 /// The members among whom a shared subscription's messages are split.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ShareGroup {
     name: Box<[u8]>,
     /// Present members, in no particular order.
     pub members: Vec<Sub>,
@@ -64,7 +64,7 @@ impl Node {
 pub(crate) struct Tree {
     nodes: Vec<Node>,
     free_nodes: Vec<u32>,
-    groups: Vec<Group>,
+    groups: Vec<ShareGroup>,
     free_groups: Vec<GroupId>,
 }
 
@@ -96,7 +96,7 @@ impl Tree {
             .copied()
             .find(|&g| &*self.groups[g as usize].name == group);
         let id = found.unwrap_or_else(|| {
-            let fresh = Group {
+            let fresh = ShareGroup {
                 name: group.into(),
                 members: Vec::new(),
                 turn: 0,
@@ -157,11 +157,11 @@ impl Tree {
         self.walk(ROOT, Some(topic), wildcards, &mut found);
     }
 
-    pub(crate) fn group(&self, id: GroupId) -> &Group {
+    pub(crate) fn group(&self, id: GroupId) -> &ShareGroup {
         &self.groups[id as usize]
     }
 
-    pub(crate) fn group_mut(&mut self, id: GroupId) -> &mut Group {
+    pub(crate) fn group_mut(&mut self, id: GroupId) -> &mut ShareGroup {
         &mut self.groups[id as usize]
     }
 
@@ -265,7 +265,7 @@ mod tests {
     use pubgauge_mqtt_codec::topic::check_filter;
 
     use super::*;
-    use crate::topic::Filter;
+    use crate::topic::ParsedFilter;
 
     fn sub(session: SessionId, qos: u8) -> Sub {
         let options = SubOptions {
@@ -345,19 +345,19 @@ mod tests {
             let mut list: BTreeMap<(u32, String), u8> = BTreeMap::new();
             for (add, session, raw, qos) in steps {
                 let key = (session, raw.clone());
-                match (add, Filter::parse(&raw)) {
-                    (true, Filter::Plain(f)) => {
+                match (add, ParsedFilter::parse(&raw)) {
+                    (true, ParsedFilter::Plain(f)) => {
                         tree.subscribe(f, sub(session, qos), !list.contains_key(&key));
                         list.insert(key, qos);
                     }
-                    (true, Filter::Shared { group, filter }) => {
+                    (true, ParsedFilter::Shared { group, filter }) => {
                         tree.subscribe_shared(group, filter, sub(session, qos));
                         list.insert(key, qos);
                     }
-                    (false, Filter::Plain(f)) => {
+                    (false, ParsedFilter::Plain(f)) => {
                         prop_assert_eq!(tree.unsubscribe(f, session), list.remove(&key).is_some());
                     }
-                    (false, Filter::Shared { group, filter }) => {
+                    (false, ParsedFilter::Shared { group, filter }) => {
                         let gone = tree.unsubscribe_shared(group, filter, session);
                         prop_assert_eq!(gone, list.remove(&key).is_some());
                     }
@@ -368,11 +368,11 @@ mod tests {
                 let mut plain = Vec::new();
                 let mut shared: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
                 for ((session, raw), qos) in &list {
-                    match Filter::parse(raw) {
-                        Filter::Plain(f) if passes(f) => {
+                    match ParsedFilter::parse(raw) {
+                        ParsedFilter::Plain(f) if passes(f) => {
                             plain.push(sub(*session, *qos));
                         }
-                        Filter::Shared { group, filter } if passes(filter) => {
+                        ParsedFilter::Shared { group, filter } if passes(filter) => {
                             shared.entry((group, filter)).or_default().push(*session);
                         }
                         _ => {}

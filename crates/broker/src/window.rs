@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::message::Message;
+use crate::message::StoredMessage;
 
 /// Packet identifiers go from 1 to this.
 const IDS: u64 = 65_535;
@@ -12,7 +12,7 @@ const IDS: u64 = 65_535;
 /// A message to be delivered to one session, as it must be sent to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    pub message: Rc<Message>,
+    pub message: Rc<StoredMessage>,
     /// Quality of service of this delivery.
     pub qos: u8,
     /// Retain flag of this delivery.
@@ -35,7 +35,7 @@ pub(crate) enum Stage {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct OpenExchange {
     stage: Stage,
     /// Must be sent (again) on this connection.
     resend: bool,
@@ -49,8 +49,8 @@ struct Entry {
 /// cost: the span from the oldest open exchange to the newest is at most
 /// 65,535, whatever was acknowledged in between.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
-    entries: VecDeque<Entry>,
+pub(crate) struct ExchangeWindow {
+    entries: VecDeque<OpenExchange>,
     /// Number of exchanges before the first in `entries`.
     first: u64,
     /// Entries that are not `Done`.
@@ -66,7 +66,7 @@ fn id_of(n: u64) -> u16 {
     (n % IDS) as u16 + 1
 }
 
-impl Window {
+impl ExchangeWindow {
     /// Exchanges not complete.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
@@ -87,7 +87,7 @@ impl Window {
             Stage::PubRecDue
         };
         let id = id_of(self.first + self.entries.len() as u64);
-        self.entries.push_back(Entry {
+        self.entries.push_back(OpenExchange {
             stage,
             resend: false,
             delivery,
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn delivery() -> Delivery {
-        let message = Rc::new(Message::for_test("a", b"x"));
+        let message = Rc::new(StoredMessage::for_test("a", b"x"));
         Delivery {
             message,
             qos: 1,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn identifiers_go_round_and_are_never_0_or_twice() {
-        let mut window = Window::default();
+        let mut window = ExchangeWindow::default();
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..IDS {
             assert!(window.has_room(u16::MAX));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_reconnect_resends_in_order_within_the_maximum() {
-        let mut window = Window::default();
+        let mut window = ExchangeWindow::default();
         for qos in [1, 2, 2, 1] {
             window.begin(qos, Some(delivery()));
         }
@@ -222,7 +222,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_window_agrees_with_a_map(steps in prop::collection::vec((0u8..4, any::<u16>()), 1..400)) {
-            let mut window = Window::default();
+            let mut window = ExchangeWindow::default();
             let mut map: BTreeMap<u16, Stage> = BTreeMap::new();
             for (what, pick) in steps {
                 let id = map.keys().nth(usize::from(pick) % map.len().max(1)).copied().unwrap_or(pick);

@@ -73,17 +73,17 @@ pub struct Tells {
 
 /// The value of a figure with which the outcome would be another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct TurningPoint {
     /// The figure as it would have to be, and as it is.
     pub words: String,
     /// How far it is from there, in half lengths of its interval; infinite where that has no length or an open end.
     pub distance: f64,
 }
 
-impl Turn {
+impl TurningPoint {
     /// The same, with what it is about.
-    pub(crate) fn about(self, name: &str) -> Turn {
-        Turn {
+    pub(crate) fn about(self, name: &str) -> TurningPoint {
+        TurningPoint {
             words: named(name, &self.words),
             ..self
         }
@@ -101,7 +101,7 @@ pub struct Finding {
     /// The outcome that more repeats would have; `None` where they would not help, or nothing is undecided.
     pub tells: Option<Tells>,
     /// The figure that is nearest to another outcome; `None` where nothing is decided, or no single figure decides.
-    pub turn: Option<Turn>,
+    pub turn: Option<TurningPoint>,
 }
 
 impl Finding {
@@ -267,7 +267,7 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
     });
     let found = |outcome, a, b| Finding::new(outcome, "", format!("{shown} {}", ends(a, b)));
     let turned = |limit: f64, half: f64| {
-        limit.is_finite().then(|| Turn {
+        limit.is_finite().then(|| TurningPoint {
             words: format!("{} instead of {shown}", show(limit)),
             distance: if half > 0.0 && half.is_finite() {
                 (middle - limit).abs() / half

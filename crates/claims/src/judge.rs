@@ -10,7 +10,7 @@ mod points;
 mod run;
 mod sustained;
 
-use pubgauge_figures::rule::{Claim, ClaimRule, Filter, Needs, Part};
+use pubgauge_figures::rule::{CellFilter, Claim, ClaimPart, ClaimRule, Needs};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
 
@@ -20,7 +20,7 @@ use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};
 use judging::Judging;
 pub use picture::{Curve, Picture, Point, pictures};
-pub use run::{Absent, CellKey, Figures, Observation, Run, SearchedLimit};
+pub use run::{Absent, CellKey, Figures, MeasuredRun, Observation, SearchedLimit};
 
 /// Fewest decided points by which a share is judged.
 const FEWEST_DECIDED: usize = 6;
@@ -29,7 +29,7 @@ const FEWEST_DECIDED: usize = 6;
 ///
 /// Where a side has several implementations, the claim is judged for each combination of them: all agree, or it
 /// depends on them.
-pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
+pub fn judge(claim: &Claim, run: &MeasuredRun<'_>) -> Finding {
     if let Some(why) = lacking(claim, run) {
         return Finding::new(Outcome::NotApplicable, why, "");
     }
@@ -65,12 +65,12 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
 pub const RECORDING: &str = "recording";
 
 /// Whether it is about a recording, of which no run makes more days.
-fn is_recorded(filter: &Filter) -> bool {
+fn is_recorded(filter: &CellFilter) -> bool {
     filter.contains_key(RECORDING)
 }
 
 /// A claim with a choice among implementations.
-fn judge_choice(claim: &Claim, choice: &Choice, run: &Run<'_>, ways: Ways) -> Finding {
+fn judge_choice(claim: &Claim, choice: &Choice, run: &MeasuredRun<'_>, ways: Ways) -> Finding {
     match claim.share {
         Some(share) => share_of_points(claim, choice, share, run, ways),
         None => halves(&claim.parts, choice, run, ways),
@@ -79,7 +79,7 @@ fn judge_choice(claim: &Claim, choice: &Choice, run: &Run<'_>, ways: Ways) -> Fi
 
 /// The parts of a claim: all hold, or some do. Those that do while others do not are told one by one, at the
 /// confidence that so many need.
-fn halves(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Finding {
+fn halves(parts: &[ClaimPart], choice: &Choice, run: &MeasuredRun<'_>, outer: Ways) -> Finding {
     let found = all_needed(parts, choice, run, outer);
     let has = |found: &[(String, Finding)], outcome| found.iter().any(|f| f.1.outcome == outcome);
     if has(&found, Outcome::Holds) && has(&found, Outcome::DoesNotHold) {
@@ -98,7 +98,7 @@ fn halves(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Findin
 
 /// How often these cells were looked at before they are judged: the n-th look has half the chance of error of the one
 /// before it, so that all together have 0.05 at most.
-fn looks(filters: &[Filter], run: &Run<'_>) -> Ways {
+fn looks(filters: &[CellFilter], run: &MeasuredRun<'_>) -> Ways {
     if !run.in_rounds {
         return Ways::ONE;
     }
@@ -108,18 +108,18 @@ fn looks(filters: &[Filter], run: &Run<'_>) -> Ways {
 }
 
 /// Why a claim is not applicable to the run.
-fn lacking(claim: &Claim, run: &Run<'_>) -> Option<String> {
-    let rules: Vec<&ClaimRule> = claim.parts.iter().flat_map(Part::rules).collect();
+fn lacking(claim: &Claim, run: &MeasuredRun<'_>) -> Option<String> {
+    let rules: Vec<&ClaimRule> = claim.parts.iter().flat_map(ClaimPart::rules).collect();
     missing(&claim.needs, &rules, run)
 }
 
 /// Why a part of a claim is not applicable to the run.
-fn lacks(part: &Part, run: &Run<'_>) -> Option<String> {
+fn lacks(part: &ClaimPart, run: &MeasuredRun<'_>) -> Option<String> {
     missing(&part.needs, &part.rules(), run)
 }
 
 /// Why these rules of a claim are not applicable to the run. The network that they need is that of their cells.
-fn missing(needs: &Needs, rules: &[&ClaimRule], run: &Run<'_>) -> Option<String> {
+fn missing(needs: &Needs, rules: &[&ClaimRule], run: &MeasuredRun<'_>) -> Option<String> {
     if let Some(why) = &needs.never {
         return Some(why.clone());
     }
@@ -150,15 +150,15 @@ fn missing(needs: &Needs, rules: &[&ClaimRule], run: &Run<'_>) -> Option<String>
 }
 
 /// Whether there is something to judge by.
-fn applicable(part: &Part, run: &Run<'_>) -> bool {
+fn applicable(part: &ClaimPart, run: &MeasuredRun<'_>) -> bool {
     (part.rule.is_some() || part.group.is_some()) && lacks(part, run).is_none()
 }
 
 /// The finding of each part, where all must hold.
 pub(crate) fn all_needed(
-    parts: &[Part],
+    parts: &[ClaimPart],
     choice: &Choice,
-    run: &Run<'_>,
+    run: &MeasuredRun<'_>,
     outer: Ways,
 ) -> Vec<(String, Finding)> {
     let count = parts.iter().filter(|part| applicable(part, run)).count();
@@ -167,16 +167,16 @@ pub(crate) fn all_needed(
 
 /// The finding of each part, by its name.
 fn judge_parts(
-    parts: &[Part],
+    parts: &[ClaimPart],
     choice: &Choice,
-    run: &Run<'_>,
+    run: &MeasuredRun<'_>,
     ways: Ways,
 ) -> Vec<(String, Finding)> {
-    let judged = |part: &Part| match (lacks(part, run), &part.rule, &part.group) {
+    let judged = |part: &ClaimPart| match (lacks(part, run), &part.rule, &part.group) {
         (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
         (None, Some(rule), _) => Judging { rule, choice, run }.judge_part(ways),
         (None, None, Some(group)) => {
-            let of = |parts: &[Part]| parts.iter().filter(|p| applicable(p, run)).count();
+            let of = |parts: &[ClaimPart]| parts.iter().filter(|p| applicable(p, run)).count();
             match group.least {
                 None => {
                     let found = all_needed(&group.parts, choice, run, ways);
@@ -199,7 +199,7 @@ fn judge_parts(
         }
         (None, None, None) => Finding::new(Outcome::NotApplicable, "no rule", ""),
     };
-    let named = |part: &Part| (part.name.clone(), judged(part));
+    let named = |part: &ClaimPart| (part.name.clone(), judged(part));
     parts.iter().map(named).collect()
 }
 
@@ -209,7 +209,7 @@ fn share_of_points(
     claim: &Claim,
     choice: &Choice,
     share: f64,
-    run: &Run<'_>,
+    run: &MeasuredRun<'_>,
     ways: Ways,
 ) -> Finding {
     let left_out = claim

@@ -19,10 +19,10 @@ pub mod open;
 pub mod sentence;
 pub mod several;
 
-pub use decide::{Finding, Outcome, Tells, Turn};
+pub use decide::{Finding, Outcome, Tells, TurningPoint};
 pub use judge::{
-    Absent, CellKey, Curve, Figures, Observation, Picture, Point, RECORDING, Run, SearchedLimit,
-    judge, pictures,
+    Absent, CellKey, Curve, Figures, MeasuredRun, Observation, Picture, Point, RECORDING,
+    SearchedLimit, judge, pictures,
 };
 pub use open::{Open, open};
 pub use sentence::rule_sentence;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pubgauge_figures::rule::Claim;
 
 use crate::decide::{Finding, Outcome, Tells, Ways};
-use crate::judge::{CellKey, Run, all_needed, combinations, filters_of, judge};
+use crate::judge::{CellKey, MeasuredRun, all_needed, combinations, filters_of, judge};
 
 /// A claim that repeats would decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Open {
 }
 
 /// The repeats that would decide a claim; `None` where it is decided, or repeats would not help.
-pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
+pub fn open(claim: &Claim, run: &MeasuredRun<'_>) -> Option<Open> {
     let repeats = judge(claim, run).tells?.repeats;
     let of_part = |finding: &Finding| {
         let soon = |tells: Tells| tells.repeats <= repeats;

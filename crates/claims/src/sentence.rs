@@ -3,7 +3,8 @@
 use pubgauge_quantities::shown::{decimals, number};
 
 use pubgauge_figures::rule::{
-    Bounds, Claim, ClaimRule, Count, Filter, Judge, LOSS_FREE, Part, Points, SUSTAINED, Steps,
+    Bounds, CellFilter, Claim, ClaimPart, ClaimRule, Count, Judge, LOSS_FREE, Points, SUSTAINED,
+    Steps,
 };
 
 /// A number of a claim as the study writes it.
@@ -32,7 +33,7 @@ pub fn rule_sentence(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> Strin
     }
 }
 
-fn part_sentence(part: &Part, show: &dyn Fn(&str, f64) -> String) -> String {
+fn part_sentence(part: &ClaimPart, show: &dyn Fn(&str, f64) -> String) -> String {
     let said = match (&part.rule, &part.group, &part.needs.never) {
         (_, _, Some(why)) => format!("not judged: {why}"),
         (Some(rule), ..) => sentence(rule, show),
@@ -264,7 +265,7 @@ fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
 /// The conditions of a rule: which cells, which trials, how compared.
 fn conditions(rule: &ClaimRule) -> String {
     let mut words = Vec::new();
-    let filter: &Filter = &rule.filter;
+    let filter: &CellFilter = &rule.filter;
     let rest = filter
         .iter()
         .filter(|(key, _)| Some(*key) != rule.along.as_ref());

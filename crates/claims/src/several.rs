@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decide::{Finding, Outcome, Tells, Turn};
+use crate::decide::{Finding, Outcome, Tells, TurningPoint};
 
 /// All must hold: one that fails decides. What is not applicable is left out and named.
 pub fn all_hold(findings: &[(String, Finding)]) -> Finding {
@@ -196,9 +196,9 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
 
 /// For another outcome every finding with this one would have to change: the figure that is furthest from its limit.
 /// `None` where one of them has no such figure.
-fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
+fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<TurningPoint> {
     let is = findings.iter().filter(|(_, f)| f.outcome == outcome);
-    let turns: Vec<Turn> = is
+    let turns: Vec<TurningPoint> = is
         .map(|(name, f)| Some(f.turn.clone()?.about(name)))
         .collect::<Option<_>>()?;
     let count = turns.len();
@@ -207,7 +207,7 @@ fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
         .max_by(|a, b| a.distance.total_cmp(&b.distance))?;
     Some(match count {
         1 => furthest,
-        _ => Turn {
+        _ => TurningPoint {
             words: format!("all {count}, the furthest {}", furthest.words),
             ..furthest
         },
@@ -215,7 +215,7 @@ fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
 }
 
 /// Of the findings that are decided, the figure that is nearest to its limit.
-fn nearest(findings: &[(String, Finding)]) -> Option<Turn> {
+fn nearest(findings: &[(String, Finding)]) -> Option<TurningPoint> {
     let turns = findings
         .iter()
         .filter_map(|(name, f)| Some(f.turn.clone()?.about(name)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
-    Absent, CellKey, Curve, Figures, Observation, Outcome, Picture, Point, RECORDING, Run,
+    Absent, CellKey, Curve, Figures, MeasuredRun, Observation, Outcome, Picture, Point, RECORDING,
     SearchedLimit, rule_sentence,
 };
 use pubgauge_driver::{Capability, Support};
@@ -56,7 +56,7 @@ pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
 fn judge_each<T>(
     results: &Results,
     claims: &[Claim],
-    of: &dyn Fn(&Claim, &Run<'_>) -> T,
+    of: &dyn Fn(&Claim, &MeasuredRun<'_>) -> T,
 ) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     // A trial that a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
@@ -112,7 +112,7 @@ fn judge_each<T>(
     });
     // A run that was cut off may lack other cells than those that its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
-    let run = Run {
+    let run = MeasuredRun {
         trials: trials.chain(days).collect(),
         limits: limits.collect(),
         absent: absent.chain(at_some_share).collect(),
@@ -159,7 +159,7 @@ fn properties(network: &Network) -> Vec<String> {
     words
 }
 
-fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
+fn outcome(claim: &Claim, run: &MeasuredRun<'_>) -> ClaimOutcome {
     let found = pubgauge_claims::judge(claim, run);
     ClaimOutcome {
         id: claim.id.clone(),
@@ -188,7 +188,7 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
 }
 
 /// The figures of a claim, as curves.
-fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
+fn pictures(claim: &Claim, run: &MeasuredRun<'_>) -> Vec<ClaimPicture> {
     let point = |point: Point| ClaimPoint {
         at: point.at,
         number: point.number,

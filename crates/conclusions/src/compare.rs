@@ -88,14 +88,14 @@ impl Comparison {
 }
 
 /// The values of both sides' repeats, or why they cannot be compared.
-struct Values {
+struct PairedValues {
     a: Vec<f64>,
     b: Vec<f64>,
     paired: bool,
     why: Option<String>,
 }
 
-impl Values {
+impl PairedValues {
     fn comparable(&self) -> bool {
         self.why.is_none()
     }
@@ -114,7 +114,7 @@ pub fn compare_at(
     margin: f64,
     confidence: f64,
 ) -> Comparison {
-    let prepared: Vec<(&Pair<'_>, Vec<(NamedFigure, Values)>)> = pairs
+    let prepared: Vec<(&Pair<'_>, Vec<(NamedFigure, PairedValues)>)> = pairs
         .iter()
         .map(|pair| {
             let figures = match figures {
@@ -145,7 +145,7 @@ pub fn compare_at(
 }
 
 /// The values of the repeats that show a figure.
-fn values(pair: &Pair<'_>, figure: &NamedFigure) -> Values {
+fn values(pair: &Pair<'_>, figure: &NamedFigure) -> PairedValues {
     let mut why = None;
     let mut side = |name: &str, trials: &[&Trial]| -> Vec<(u32, f64)> {
         let (kept, aside) = usable(trials, figure);
@@ -181,7 +181,7 @@ fn values(pair: &Pair<'_>, figure: &NamedFigure) -> Values {
         (a, b)
     };
     let of = |values: Vec<(u32, f64)>| values.into_iter().map(|(_, value)| value).collect();
-    Values {
+    PairedValues {
         a: of(a),
         b: of(b),
         paired,
@@ -243,7 +243,7 @@ fn repeats(count: usize) -> String {
     }
 }
 
-fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row {
+fn row(figure: NamedFigure, values: PairedValues, confidence: f64, margin: f64) -> Row {
     let mut row = Row {
         figure,
         a: MeanInterval::mean_of(&values.a),

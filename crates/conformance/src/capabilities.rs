@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::pair::Pair;
 use super::proof::Proof;
 use super::rig::{Heard, numbers};
-use super::setup::Setup;
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use super::{limits, retention};
 use pubgauge_driver::capability::{Capability, Filtering};
@@ -26,7 +26,7 @@ pub fn prove<'a>(
     server: Option<&'a mut dyn Lifecycle>,
 ) -> Result<Proof, Violation> {
     let settings = capability.settings(driver, target).unwrap_or_default();
-    let mut setup = Setup::new(driver, target, settings);
+    let mut setup = CheckSetup::new(driver, target, settings);
     setup.next();
     let shown = |()| Proof::Shown;
     match capability {
@@ -82,7 +82,7 @@ pub fn prove<'a>(
     }
 }
 
-fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn publish_subscribe(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 2, &setup.topic("t0"))?;
     pair.send_all(0, 50, 64)?;
     pair.until("50 messages for each of 2", |p| {
@@ -97,9 +97,9 @@ fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn point_to_point(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn point_to_point(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
-    let receiver = |setup: &Setup<'_>, pair: &mut Pair, who: &str| {
+    let receiver = |setup: &CheckSetup<'_>, pair: &mut Pair, who: &str| {
         let (client, _) = pair.into.connect(ClientSpec {
             name: setup.name(who),
             subscribes: true,
@@ -135,7 +135,7 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn request_reply(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn request_reply(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut there = setup.pair(1, 1, &setup.topic("t0"))?;
     // The reverse path: the requester subscribes to answers, the responder publishes them.
     setup.next();
@@ -154,7 +154,7 @@ fn request_reply(setup: &mut Setup<'_>) -> Result<(), Violation> {
     back.close()
 }
 
-fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), Violation> {
+fn filters(setup: &mut CheckSetup<'_>, filter: Filtering) -> Result<(), Violation> {
     let base = setup.base();
     let (asked, inside, outside): (String, &[&str], &[&str]) = match filter {
         Filtering::Exact => (setup.topic("t0"), &["t0"], &["t0x", "t", "t0/a"]),
@@ -213,7 +213,7 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), Violation> {
     }
 }
 
-fn group(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn group(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut out = setup.open(1)?;
     let publisher = setup.client(&mut out, "p", true)?;
     let topic = out.fleet.advertise(publisher.client, &setup.topic("t0"))?;
@@ -257,7 +257,7 @@ fn group(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), Violation> {
+fn reliable(setup: &mut CheckSetup<'_>, reliability: Reliability) -> Result<(), Violation> {
     let lossless = !setup.settings.may_lose();
     // Where sessions can be kept, the promise must outlive the subscriber's connection. A session
     // of another reliability does not show it.
@@ -302,7 +302,7 @@ fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), Viola
 
 /// While both ends live each message arrives, also at a subscriber that does not read for a while: more than the
 /// 64 MB after which servers give up on one that is slow.
-fn unread(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn unread(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     const LEN: usize = 100_000;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
@@ -322,7 +322,7 @@ fn unread(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn payloads(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn payloads(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     // 64 KiB of the filler hold every value of a byte; the setup compares each with what was sent.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 65_536)?;

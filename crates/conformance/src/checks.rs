@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::pair::Pair;
 use super::promises;
 use super::rig::{LARGEST, PATIENCE};
-use super::setup::Setup;
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
@@ -14,11 +14,11 @@ use pubgauge_driver::settings::{Reliability, Settings};
 use pubgauge_driver::{Check, ServerEnd};
 
 /// Finds out whether a system passes; the error says how it behaved otherwise.
-type Run = fn(&mut Setup<'_>) -> Result<(), Violation>;
+type CheckFn = fn(&mut CheckSetup<'_>) -> Result<(), Violation>;
 
 /// Runs a check.
-pub(super) fn run(check: Check, setup: &mut Setup<'_>) -> Result<(), Violation> {
-    let run: Run = match check {
+pub(super) fn run(check: Check, setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
+    let run: CheckFn = match check {
         Check::ResolveAnswers => resolve_answers,
         Check::RefusesBeforeConnected => refuses_before_connected,
         Check::DeliversInOrder => delivers_in_order,
@@ -45,7 +45,7 @@ pub(super) fn run(check: Check, setup: &mut Setup<'_>) -> Result<(), Violation> 
     run(setup)
 }
 
-fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn resolve_answers(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let answers = setup
         .driver
         .resolve(&setup.settings, setup.target)
@@ -61,7 +61,7 @@ fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), Violation> {
     }
 }
 
-fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn refuses_before_connected(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut rig = setup.open(1)?;
     let spec = ClientSpec {
         name: setup.name("early"),
@@ -80,7 +80,7 @@ fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), Violation> {
     }
 }
 
-fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn delivers_in_order(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // Many, but no more than a slow system takes in a few seconds.
     let start = pair.out.clock.now();
@@ -99,7 +99,7 @@ fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn sizes(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn sizes(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let sizes = [
         16, 17, 28, 29, 33, 64, 127, 128, 250, 251, 255, 256, 1000, 1024, 8191, 8192, 16_383,
@@ -116,7 +116,7 @@ fn sizes(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn other_topics(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn other_topics(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     // The subscriber subscribes to `t0` only; the second publisher's topic has the same prefix.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
@@ -131,7 +131,7 @@ fn other_topics(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn many_clients(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn many_clients(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(3, 2, &format!("{}/#", setup.base()))?;
     for sender in 0..3 {
         pair.send_all(sender, 500, 64)?;
@@ -165,7 +165,7 @@ const SUBSCRIPTIONS: usize = 200;
 
 /// One client subscribes to each topic by its name, where the system can with QoS 1 if a reliability was asked for at
 /// all, and gets a message of each.
-fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn many_subscriptions(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let asked = setup.settings.clone();
     let acknowledged = Settings {
         reliability: Some(Reliability::AtLeastOnce),
@@ -179,7 +179,7 @@ fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), Violation> {
     outcome
 }
 
-fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn subscribed_to_many(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let topics: Vec<String> = (0..SUBSCRIPTIONS)
         .map(|n| setup.topic(&format!("t{n}")))
         .collect();
@@ -212,7 +212,7 @@ fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn late_subscriber(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     // `pair` publishes sentinels before and after the subscription: those before it must not
     // prevent the delivery of those after it, and all later messages arrive.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
@@ -227,7 +227,7 @@ fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn back_pressure(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn back_pressure(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     if !setup.driver.traits(&setup.settings).back_pressure {
         return Ok(());
     }
@@ -269,7 +269,7 @@ fn back_pressure(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn acknowledges(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn acknowledges(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let promised = setup.driver.traits(&setup.settings).acknowledges;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 300, 64)?;
@@ -303,7 +303,7 @@ fn acknowledges(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn poll_keeps_time(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // A crowded machine may delay either, but not each time.
     let mut last = Ok(());
@@ -344,7 +344,7 @@ fn keeps_time(pair: &mut Pair) -> Result<(), Violation> {
     Ok(())
 }
 
-fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn publisher_crash(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     pair.out.fleet.abort(client);
@@ -379,7 +379,7 @@ fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn subscriber_crash(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 10, 64)?;
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
@@ -392,7 +392,7 @@ fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn killed(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn killed(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
     pair.send_all(0, 10, 64)?;
@@ -422,13 +422,13 @@ fn killed(setup: &mut Setup<'_>) -> Result<(), Violation> {
 }
 
 /// Subscribes to `t0` again.
-fn resubscribe(setup: &Setup<'_>, pair: &mut Pair) -> Result<(), Violation> {
+fn resubscribe(setup: &CheckSetup<'_>, pair: &mut Pair) -> Result<(), Violation> {
     let client = ClientId(0);
     pair.into.reconnect(client)?;
     pair.into.subscribe(client, &setup.topic("t0"))
 }
 
-fn closes(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn closes(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let pair = setup.pair(2, 2, &format!("{}/#", setup.base()))?;
     let start = pair.out.clock.now();
     pair.close()?;

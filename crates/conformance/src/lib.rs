@@ -22,7 +22,7 @@ pub use violation::Violation;
 use pubgauge_driver::seam::Target;
 use pubgauge_driver::settings::Settings;
 use pubgauge_driver::{Check, Driver, Lifecycle};
-use setup::Setup;
+use setup::CheckSetup;
 
 /// A check that a system is known to fail, and why.
 #[derive(Clone, Debug)]
@@ -101,9 +101,9 @@ fn run<'a>(
     exceptions: &[Exception<'_>],
     mut server: Option<&'a mut dyn Lifecycle>,
 ) -> Vec<(&'static str, Conformity)> {
-    let mut setup = Setup::new(driver, target, settings.clone());
+    let mut setup = CheckSetup::new(driver, target, settings.clone());
     let mut outcomes = Vec::new();
-    let judge = |setup: &mut Setup<'_>, check: Check| {
+    let judge = |setup: &mut CheckSetup<'_>, check: Check| {
         setup.next();
         let name = check.name();
         let exception = exceptions.iter().find(|e| e.check == name);

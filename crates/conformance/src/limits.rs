@@ -3,7 +3,7 @@
 use super::pair::Pair;
 use super::proof::Proof;
 use super::rig::PATIENCE;
-use super::setup::Setup;
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;
@@ -14,7 +14,7 @@ use pubgauge_driver::settings::{Batching, OnFull};
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;
 
-pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn rate(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let limit = setup
         .settings
         .rate_limit_bytes_per_s
@@ -39,7 +39,7 @@ pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+pub(super) fn in_flight(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     let window = setup.settings.in_flight.ok_or("no window was asked for")?;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     if pair.out.fleet.has_threads() {
@@ -70,13 +70,13 @@ pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
 /// Messages to three subscribers, each in a fleet of its own, are sent once for all; as the control, once for
 /// each without the setting. Heartbeats add datagrams, the more the longer the messages take on a busy machine:
 /// one of three attempts must show it.
-pub(super) fn multicast(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+pub(super) fn multicast(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     (0..2)
         .find_map(|_| multicast_once(setup).ok())
         .map_or_else(|| multicast_once(setup), Ok)
 }
 
-fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+fn multicast_once(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     const COUNT: u64 = 100;
     let mut writes = [0; 2];
     for (asked, writes) in [true, false].into_iter().zip(&mut writes) {
@@ -134,7 +134,7 @@ fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
 }
 
 /// Many messages in a row, and the number of system calls for them.
-pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+pub(super) fn batching(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     const ROW: u32 = 50;
     const ROWS: u32 = 40;
     const COUNT: u32 = ROW * ROWS;
@@ -212,7 +212,7 @@ fn flood(pair: &mut Pair) -> Result<Flood, Violation> {
 }
 
 /// The subscriber does not read: the limit must be reached, and the system then do `what`.
-pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), Violation> {
+pub(super) fn queue(setup: &mut CheckSetup<'_>, what: Option<OnFull>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let mut pause = |paused| {
         if let Some(server) = setup.server.as_mut() {

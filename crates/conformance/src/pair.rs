@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::rig::{PATIENCE, Rig, SENTINELS, SILENCE, Seen};
-use super::setup::Setup;
+use super::rig::{PATIENCE, Received, Rig, SENTINELS, SILENCE};
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::clock::Nanos;
 use pubgauge_driver::header::Kind;
@@ -62,7 +62,7 @@ impl Pair {
 
     pub fn quiet(&mut self) -> Result<(), Violation> {
         let mut count = usize::MAX;
-        let heard = |seen: &Seen| seen.delivered.len() + seen.sentinels.len();
+        let heard = |seen: &Received| seen.delivered.len() + seen.sentinels.len();
         while count != heard(&self.into.seen) {
             count = heard(&self.into.seen);
             let until = self.out.clock.now() + SILENCE / 3;
@@ -105,7 +105,7 @@ impl Pair {
 
     /// Checks that deliveries that name a topic name that of their stream: streams 0, 1 and so on are published on
     /// `t0`, `t1` and so on.
-    pub fn are_named(&self, setup: &Setup<'_>) -> Result<(), Violation> {
+    pub fn are_named(&self, setup: &CheckSetup<'_>) -> Result<(), Violation> {
         for (stream, topics) in &self.into.seen.named {
             let expected = setup.topic(&format!("t{stream}"));
             if let Some(other) = topics.iter().find(|topic| **topic != expected) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::pair::Pair;
 use super::rig::{PATIENCE, Rig};
-use super::setup::Setup;
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
@@ -16,7 +16,7 @@ const SECOND: Nanos = 1_000_000_000;
 /// An accepted message is sent without a further call ([`Publish::Accepted`]): an orderly end of its client does
 /// not take it back. Under exactly once it may: a system delivers when the client has answered, and
 /// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) says what is still unanswered.
-pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn disconnect(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     survives_end(setup, "disconnect", |out, client| {
         out.fleet.disconnect(client);
         let closed = |c: &Change| *c == Change::Closed;
@@ -25,7 +25,7 @@ pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), Violation> {
 }
 
 /// The same for the end of the whole fleet.
-pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn close(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     survives_end(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);
         Ok(())
@@ -33,7 +33,7 @@ pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), Violation> {
 }
 
 fn survives_end(
-    setup: &mut Setup<'_>,
+    setup: &mut CheckSetup<'_>,
     how: &str,
     end: impl FnOnce(&mut Rig, ClientId) -> Result<(), Violation>,
 ) -> Result<(), Violation> {
@@ -71,7 +71,7 @@ fn survives_end(
 }
 
 /// A fleet's bytes on the wire are at least those of the messages.
-pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn bytes(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let (sent, received) = carried(setup)?;
     for (what, bytes) in [("sent", sent), ("received", received)] {
         if bytes < MESSAGES * LEN as u64 {
@@ -85,7 +85,7 @@ pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), Violation> {
 }
 
 /// Properties that are asked for are sent with every message.
-pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn user_properties(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     const PROPERTY: usize = 500;
     let with = Settings {
         user_properties: Some(BTreeMap::from([("site".to_owned(), "x".repeat(PROPERTY))])),
@@ -111,7 +111,7 @@ const MESSAGES: u64 = 100;
 const LEN: usize = 1000;
 
 /// Bytes that the publisher sent and the subscriber received for [`MESSAGES`] messages.
-fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), Violation> {
+fn carried(setup: &mut CheckSetup<'_>) -> Result<(u64, u64), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let wire = |p: &Pair| (p.out.fleet.wire_bytes(), p.into.fleet.wire_bytes());
     let before = wire(&pair);
@@ -128,7 +128,7 @@ fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), Violation> {
 }
 
 /// A message that a lost connection cut off does not become part of the next connection's data.
-pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn clean_start(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     const LONG: usize = 400_000;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     for _ in 0..4 {
@@ -148,7 +148,7 @@ pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), Violation> {
 
 /// Idle clients keep their connections for three times the keep-alive time, after which the other side may close
 /// them.
-pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn idle(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     setup.settings.keep_alive_s = Some(1);
     if setup.driver.resolve(&setup.settings, setup.target).is_err() {
         setup.settings.keep_alive_s = None;
@@ -166,7 +166,7 @@ pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), Violation> {
     last
 }
 
-fn idles(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn idles(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let until = pair.out.clock.now() + 3 * SECOND;
     while pair.out.clock.now() < until {
@@ -185,7 +185,7 @@ fn idles(setup: &mut Setup<'_>) -> Result<(), Violation> {
 }
 
 /// [`Change::Subscribed`] is the system's answer: none can come from a stopped server.
-pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn subscribed(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut rig = setup.open(1)?;
     let (client, _) = rig.connect(ClientSpec {
         name: setup.name("asks"),

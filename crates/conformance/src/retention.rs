@@ -4,14 +4,14 @@
 use super::pair::Pair;
 use super::proof::Proof;
 use super::rig::{Heard, numbers};
-use super::setup::Setup;
+use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
 use pubgauge_driver::settings::{Durability, Reliability, Settings};
 use pubgauge_driver::{Nanos, ServerEnd};
 
-pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(), Violation> {
+pub(super) fn durable(setup: &mut CheckSetup<'_>, durability: Durability) -> Result<(), Violation> {
     match (setup.with_session(), durability) {
         (Some(session), _) => setup.settings = session,
         (None, Durability::Memory) => return forgets(setup),
@@ -60,7 +60,7 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
 
 /// Where no session can wait, messages published before an end do not come after it. A system
 /// without a server ends with its publisher.
-fn forgets(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn forgets(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 64)?;
     pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
@@ -104,7 +104,7 @@ fn forgets(setup: &mut Setup<'_>) -> Result<(), Violation> {
     }
 }
 
-pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn durable_session(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     setup.settings = setup.with_session().ok_or("no settings keep a session")?;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     setup.leave(&mut pair)?;
@@ -123,7 +123,7 @@ pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), Violation> {
 /// Time after which a system has dropped what an early subscriber had to acknowledge, ns.
 const ACKNOWLEDGED: Nanos = 3_000_000_000;
 
-pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), Violation> {
+pub(super) fn last_value(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     let topic = setup.topic("t0");
     let mut pair = setup.pair(1, 1, &topic)?;
     pair.send_all(0, 3, 64)?;
@@ -187,7 +187,7 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), Violation> {
 /// second; ns.
 const EXPIRED: u64 = 2_600_000_000;
 
-pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+pub(super) fn lifespan(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     if let Some(session) = setup.with_session() {
         setup.settings = session;
         let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
@@ -280,7 +280,7 @@ fn wait(pair: &mut Pair, ns: u64) -> Result<(), Violation> {
     Ok(())
 }
 
-pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
+pub(super) fn priority(setup: &mut CheckSetup<'_>) -> Result<Proof, Violation> {
     let Some(session) = setup.with_session() else {
         return Ok(Proof::Unseen(
             "no backlog can be made that a message could overtake",

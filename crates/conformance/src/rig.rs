@@ -27,7 +27,7 @@ pub(super) const LARGEST: usize = 2 * 1024 * 1024;
 pub(super) struct Rig {
     pub fleet: Box<dyn Fleet>,
     pub clock: Clock,
-    pub seen: Seen,
+    pub seen: Received,
     /// Addresses of its publishers, in brokerless systems.
     pub addresses: Vec<String>,
     filler: Filler,
@@ -46,7 +46,7 @@ pub(super) struct Heard {
 }
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct Received {
     pub changes: Vec<(ClientId, Change)>,
     /// Without sentinels: a slow system delivers those when no check waits for them any more.
     pub delivered: Vec<Heard>,
@@ -63,7 +63,7 @@ pub(super) struct Seen {
     filler: Option<Filler>,
 }
 
-impl Events for Seen {
+impl Events for Received {
     fn arrived(&mut self) {
         self.reads += 1;
     }
@@ -128,9 +128,9 @@ impl Rig {
         Rig {
             fleet,
             clock,
-            seen: Seen {
+            seen: Received {
                 filler: Some(filler.clone()),
-                ..Seen::default()
+                ..Received::default()
             },
             addresses: Vec::new(),
             filler,

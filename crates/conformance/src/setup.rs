@@ -11,7 +11,7 @@ use pubgauge_driver::settings::{Reliability, Session, Settings};
 use pubgauge_driver::{Driver, Lifecycle};
 
 /// A driver and a running system, under one set of settings.
-pub(super) struct Setup<'a> {
+pub(super) struct CheckSetup<'a> {
     pub driver: &'a dyn Driver,
     pub target: &'a Target,
     pub settings: Settings,
@@ -22,11 +22,11 @@ pub(super) struct Setup<'a> {
     fleets: u32,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> CheckSetup<'a> {
     pub fn new(driver: &'a dyn Driver, target: &'a Target, settings: Settings) -> Self {
         // Each setup has its own topics: messages left in a system must not reach another one.
         static SETUPS: AtomicU32 = AtomicU32::new(0);
-        Setup {
+        CheckSetup {
             driver,
             target,
             settings,
@@ -42,7 +42,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-impl Setup<'_> {
+impl CheckSetup<'_> {
     pub fn open(&mut self, clients: usize) -> Result<Rig, Violation> {
         self.fleets += 1;
         let clock = Clock::Monotonic;

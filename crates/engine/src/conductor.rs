@@ -27,7 +27,7 @@ use self::uniting::Apart;
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
 use crate::groups::on_several;
-use crate::link::{Here, Order, Place, PrepareThread, Secrets, VERSION};
+use crate::link::{Here, Order, PrepareThread, Secrets, VERSION, WorkerSite};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, TrialEnd, TrialRecord};
 use crate::reports::{Command, Outbox};
@@ -63,7 +63,7 @@ pub struct TrialSpec {
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
     pub pin_to: Vec<usize>,
     /// Where the workers run.
-    pub place: Arc<dyn Place>,
+    pub place: Arc<dyn WorkerSite>,
 }
 
 impl TrialSpec {

@@ -45,7 +45,7 @@ pub fn on_several(brief: &Brief, assignments: &[Assignment]) -> Arc<[u32]> {
 
 /// The properties that first deliveries share that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct DeliveryClass {
     /// The group, as an index into the audience's parties.
     pub party: u32,
     /// Index into the party's members.
@@ -63,7 +63,7 @@ pub struct Place {
     pub burst: Option<u32>,
 }
 
-impl Place {
+impl DeliveryClass {
     /// The member's account.
     pub(crate) fn account(&self) -> Account {
         Account {
@@ -81,7 +81,7 @@ impl Place {
 /// First deliveries to one member of a group, in the order in which they came.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Got {
-    pub place: Place,
+    pub place: DeliveryClass,
     /// Sequence numbers: how far each is from the one before (the first: from 0), as LEB128 of the zigzag code.
     #[serde(with = "text")]
     sequences: Vec<u8>,
@@ -89,7 +89,7 @@ pub struct Got {
 
 impl Got {
     /// The sequence numbers of `sequences`, to deliver at `place`.
-    pub fn new(place: Place, sequences: impl IntoIterator<Item = u32>) -> Got {
+    pub fn new(place: DeliveryClass, sequences: impl IntoIterator<Item = u32>) -> Got {
         let mut got = Got {
             place,
             sequences: Vec::new(),
@@ -184,7 +184,7 @@ impl Gathered {
     }
 
     /// Notes a first delivery.
-    pub fn add(&mut self, place: Place, sequence: u32) {
+    pub fn add(&mut self, place: DeliveryClass, sequence: u32) {
         let key = (place.party, place.member, place.stream, place.measured);
         let next = (self.pieces.len(), 0);
         let (number, last) = self.open.entry(key).or_insert(next);
@@ -224,8 +224,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(cut: u32) -> Place {
-        Place {
+    fn place(cut: u32) -> DeliveryClass {
+        DeliveryClass {
             party: 1,
             member: 2,
             stream: 3,

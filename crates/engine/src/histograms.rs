@@ -14,7 +14,7 @@ pub struct Times {
     /// windows.
     current: Vec<Option<Histogram<u64>>>,
     /// Equal values in a row that `current` does not have yet.
-    run: Run,
+    run: EqualValues,
     /// Values of the records that have ended.
     sent: u64,
     out: Outbox,
@@ -23,7 +23,7 @@ pub struct Times {
 
 /// Equal values of one part: messages that share two readings of the clock have the same times.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct EqualValues {
     value: Nanos,
     part: usize,
     count: u64,
@@ -36,7 +36,7 @@ impl Times {
             flow,
             measure,
             current: (0..parts).map(|part| (part == 0).then(histogram)).collect(),
-            run: Run::default(),
+            run: EqualValues::default(),
             sent: 0,
             out,
             overflowed: 0,
@@ -53,7 +53,7 @@ impl Times {
             return;
         }
         let count = 1;
-        let ended = std::mem::replace(&mut self.run, Run { value, part, count });
+        let ended = std::mem::replace(&mut self.run, EqualValues { value, part, count });
         self.record(ended);
     }
 
@@ -64,7 +64,7 @@ impl Times {
     }
 
     #[inline]
-    fn record(&mut self, Run { value, part, count }: Run) {
+    fn record(&mut self, EqualValues { value, part, count }: EqualValues) {
         if count == 0 {
             return;
         }

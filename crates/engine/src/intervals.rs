@@ -24,7 +24,7 @@ const BLOCK: usize = 256 << 10;
 /// The intervals of a trial, sorted by number, flow and measure.
 #[derive(Debug, Default)]
 pub struct Intervals {
-    places: Vec<Place>,
+    places: Vec<Extent>,
     /// None as long as all fits into `rest`.
     file: Option<File>,
     /// Bytes in the file.
@@ -36,7 +36,7 @@ pub struct Intervals {
 
 /// Where an interval is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Extent {
     number: u32,
     flow: u32,
     measure: Measure,
@@ -47,14 +47,14 @@ struct Place {
 impl Intervals {
     /// Adds one.
     pub(crate) fn push(&mut self, interval: &EncodedInterval) {
-        let place = Place {
+        let place = Extent {
             number: interval.number,
             flow: interval.flow,
             measure: interval.measure,
             length: interval.histogram.len() as u32,
             offset: self.written + self.rest.len() as u64,
         };
-        let order = |place: &Place| (place.number, place.flow, place.measure);
+        let order = |place: &Extent| (place.number, place.flow, place.measure);
         // Nearly always the last: workers hand in their records in turn.
         let at = self.places.partition_point(|p| order(p) <= order(&place));
         self.places.insert(at, place);
@@ -122,7 +122,7 @@ impl Intervals {
         self.places.iter().map(|place| self.read(*place))
     }
 
-    fn read(&self, place: Place) -> io::Result<EncodedInterval> {
+    fn read(&self, place: Extent) -> io::Result<EncodedInterval> {
         let mut histogram = vec![0; place.length as usize];
         match (place.offset.checked_sub(self.written), &self.file) {
             (Some(at), _) => {
@@ -191,7 +191,7 @@ mod tests {
         let expected = handed_in(&mut intervals, 3_600);
         assert!(intervals.file.is_some());
         assert!(intervals.rest.capacity() <= 2 * BLOCK);
-        assert!(intervals.places.capacity() * size_of::<Place>() < 512 << 10);
+        assert!(intervals.places.capacity() * size_of::<Extent>() < 512 << 10);
         assert_eq!(all(&intervals), expected);
     }
 

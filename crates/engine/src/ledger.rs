@@ -38,7 +38,7 @@ pub struct Noted {
 /// with a bit in `beyond`. In order and without loss `beyond` is empty; a lost message costs one
 /// bit for each one that follows it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct SequenceSet {
     base: u32,
     unique: u32,
     // In a box: most streams never need it, and there may be millions.
@@ -46,7 +46,7 @@ pub struct Seen {
     beyond: Option<Box<VecDeque<u64>>>,
 }
 
-impl Seen {
+impl SequenceSet {
     /// Notes a sequence number; false if it had been seen.
     #[inline]
     pub fn note(&mut self, sequence: u32) -> bool {
@@ -131,7 +131,7 @@ impl Seen {
 #[derive(Default)]
 pub struct Ledger {
     index: FxHashMap<u64, u32>,
-    entries: Vec<Entry>,
+    entries: Vec<PartyAccount>,
     /// For members of groups: one past the highest sequence number that each has got.
     highest: FxHashMap<u64, u32>,
     last_key: u64,
@@ -140,8 +140,8 @@ pub struct Ledger {
 
 /// The account of one party with the messages of one kind of one stream.
 #[derive(Debug, Default)]
-pub struct Entry {
-    seen: Seen,
+pub struct PartyAccount {
+    seen: SequenceSet,
     /// One past the highest sequence number seen; 0 for groups.
     next: u32,
     /// All sequence numbers below it count as passed over if they have not come; for groups, whose
@@ -151,7 +151,7 @@ pub struct Entry {
     pub passed: u32,
 }
 
-impl Entry {
+impl PartyAccount {
     /// Messages below it that have not come count as passed over.
     fn position(&self) -> u32 {
         self.next.max(self.closed)
@@ -250,7 +250,7 @@ impl Ledger {
                 None if entitled() => {
                     let next = self.entries.len() as u32;
                     self.index.insert(key, next);
-                    self.entries.push(Entry::default());
+                    self.entries.push(PartyAccount::default());
                     next
                 }
                 None => return None,
@@ -262,7 +262,7 @@ impl Ledger {
 
     /// An account by its number.
     #[inline]
-    pub fn entry(&mut self, number: u32) -> &mut Entry {
+    pub fn entry(&mut self, number: u32) -> &mut PartyAccount {
         &mut self.entries[number as usize]
     }
 
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn a_gap_closed_returns_to_the_cheap_path() {
-        let mut seen = Seen::default();
+        let mut seen = SequenceSet::default();
         for s in [0, 2, 3, 1, 4] {
             assert!(seen.note(s));
         }

@@ -74,7 +74,7 @@ pub trait WorkerLink {
 }
 
 /// Somewhere workers can be started.
-pub trait Place: Send + Sync {
+pub trait WorkerSite: Send + Sync {
     /// Starts a worker. What goes wrong later arrives as a report.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Here {
     }
 }
 
-impl Place for Here {
+impl WorkerSite for Here {
     fn start(
         &self,
         order: Order,
@@ -277,9 +277,9 @@ impl WorkerLink for InlineLink {
 
 /// Another place, with all orders, commands and reports encoded and decoded on the way, as between
 /// processes.
-pub struct Encoded(pub Arc<dyn Place>);
+pub struct Encoded(pub Arc<dyn WorkerSite>);
 
-impl Place for Encoded {
+impl WorkerSite for Encoded {
     fn start(
         &self,
         order: Order,

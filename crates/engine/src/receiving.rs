@@ -42,14 +42,14 @@ pub struct Reply {
 struct ReceivingClient {
     device: u32,
     /// Its parties, one for each flow in which it subscribes. Their streams do not overlap.
-    parties: Box<[Place]>,
+    parties: Box<[Entitlement]>,
     /// It answers ping-pong questions.
     responds: bool,
 }
 
 /// A client's place in a party.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Entitlement {
     party: u32,
     /// The party's index into [`Receiving::parties`].
     number: u32,
@@ -62,8 +62,8 @@ struct Place {
 impl ReceivingClient {
     /// The place by which the client is entitled to `stream`.
     #[inline]
-    fn entitling_place(&self, brief: &Brief, stream: u32) -> Option<Place> {
-        let entitled = |place: &&Place| {
+    fn entitling_place(&self, brief: &Brief, stream: u32) -> Option<Entitlement> {
+        let entitled = |place: &&Entitlement| {
             let party = &brief.audience.parties[place.party as usize];
             party.is_entitled(stream)
         };
@@ -290,7 +290,7 @@ impl Receiving {
         let mut shares = Vec::new();
         let gathered = Gathered::for_groups(&context.apart);
         let mine: FxHashSet<u32> = devices.iter().copied().collect();
-        let mut parties_of: FxHashMap<u32, Vec<Place>> = FxHashMap::default();
+        let mut parties_of: FxHashMap<u32, Vec<Entitlement>> = FxHashMap::default();
         let mut parties: Vec<Member> = Vec::new();
         for (p, party) in brief.audience.parties.iter().enumerate() {
             for (index, (flow, subscriber)) in (0..).zip(&party.members) {
@@ -315,7 +315,7 @@ impl Receiving {
                         apart,
                     });
                 }
-                let place = Place {
+                let place = Entitlement {
                     party: p as u32,
                     number: parties.len() as u32 - 1,
                     member,

@@ -95,7 +95,7 @@ pub struct Sent {
     /// The content of the report.
     pub report: Report,
     /// Its share of the bytes that the worker may have unread; `None` for a worker of this program, which has no such bound.
-    pub held: Option<Held>,
+    pub held: Option<HeldBytes>,
 }
 
 /// Bytes of one worker's reports that were not read yet.
@@ -104,20 +104,20 @@ pub struct Unread(Arc<AtomicUsize>);
 
 /// Bytes of [`Unread`], until this is dropped.
 #[derive(Debug)]
-pub struct Held(Unread, usize);
+pub struct HeldBytes(Unread, usize);
 
 impl Unread {
     /// Adds so many bytes; `None` if more than `most` are there already.
-    pub fn hold(&self, bytes: usize, most: usize) -> Option<Held> {
+    pub fn hold(&self, bytes: usize, most: usize) -> Option<HeldBytes> {
         if self.0.load(Relaxed) > most {
             return None;
         }
         self.0.fetch_add(bytes, Relaxed);
-        Some(Held(self.clone(), bytes))
+        Some(HeldBytes(self.clone(), bytes))
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.0.0.fetch_sub(self.1, Relaxed);
     }
@@ -142,7 +142,7 @@ impl Outbox {
     }
 
     /// As [`Outbox::send`]; `held` is given back when the report is read.
-    pub fn pass_on(&self, report: Report, held: Option<Held>) -> bool {
+    pub fn pass_on(&self, report: Report, held: Option<HeldBytes>) -> bool {
         let worker = self.worker;
         let sent = Sent {
             worker,

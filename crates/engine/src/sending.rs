@@ -66,7 +66,7 @@ struct Outlet {
 struct Sender {
     flow: u32,
     schedule: Schedule,
-    pace: Pace,
+    pace: SendingPace,
     /// Its publishers, as positions in `Sending::locals`.
     locals: Range<u32>,
     /// The same by their numbers in the flow, from `first_publisher` on.
@@ -76,11 +76,11 @@ struct Sender {
     origin: Nanos,
     end: Nanos,
     /// Where a burst waits for the one before.
-    turn: Option<Turn>,
+    turn: Option<BurstTurn>,
 }
 
 /// The present burst of a flow whose bursts wait for one another.
-struct Turn {
+struct BurstTurn {
     /// When the burst began, or begins, that is sent now.
     burst: Nanos,
     /// Since when all of it is handed over, and when that was reported last.
@@ -96,7 +96,7 @@ impl Sender {
     }
 }
 
-enum Pace {
+enum SendingPace {
     /// By due time; the next one is looked ahead.
     Due(Option<Due>),
     /// As fast as possible.
@@ -385,18 +385,18 @@ impl Sending {
         let (origin, end) = table.span(flow);
         let everyone: Vec<u32> = locals.clone().collect();
         let pace = match (flow.arrivals.is_flat_out(), flow.exchange) {
-            (true, Exchange::PingPong) => Pace::PingPong {
+            (true, Exchange::PingPong) => SendingPace::PingPong {
                 idle: everyone,
                 asked: FxHashMap::default(),
             },
-            (true, Exchange::OneWay) => Pace::FlatOut(FlatOut {
+            (true, Exchange::OneWay) => SendingPace::FlatOut(FlatOut {
                 ready: everyone,
                 at: 0,
                 window: self.bound(number, flow.window.or(default_window)),
                 held: None,
                 per_stamp: 1,
             }),
-            (false, _) => Pace::Due(schedule.next()),
+            (false, _) => SendingPace::Due(schedule.next()),
         };
         self.senders.push(Sender {
             flow: number,
@@ -407,7 +407,7 @@ impl Sending {
             first_publisher: first,
             origin,
             end,
-            turn: flow.arrivals.bursts_wait().then_some(Turn {
+            turn: flow.arrivals.bursts_wait().then_some(BurstTurn {
                 burst: origin,
                 over: None,
             }),

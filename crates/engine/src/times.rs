@@ -49,27 +49,27 @@ pub struct Interval {
     pub number: u32,
     /// The part of the measurement that the messages belong to ([`crate::parts`]).
     pub part: u32,
-    pub values: Values,
+    pub values: HistogramValues,
 }
 
 /// A histogram; one that came over a link stays encoded until it is read, because it takes 270 KB then.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+pub enum HistogramValues {
     /// As it was filled.
     Here(Histogram<u64>),
     /// HdrHistogram's V2 encoding of one with the bounds of [`histogram`].
     Encoded(Vec<u8>),
 }
 
-impl Values {
+impl HistogramValues {
     /// The histogram.
     ///
     /// # Errors
     /// Why the bytes are none.
     pub fn decoded(self) -> Result<Histogram<u64>, String> {
         match self {
-            Values::Here(values) => Ok(values),
-            Values::Encoded(bytes) => {
+            HistogramValues::Here(values) => Ok(values),
+            HistogramValues::Encoded(bytes) => {
                 let read = Deserializer::new().deserialize(&mut &bytes[..]);
                 read.map_err(|error| format!("{error:?}"))
             }
@@ -77,9 +77,9 @@ impl Values {
     }
 }
 
-impl From<Histogram<u64>> for Values {
-    fn from(values: Histogram<u64>) -> Values {
-        Values::Here(values)
+impl From<Histogram<u64>> for HistogramValues {
+    fn from(values: Histogram<u64>) -> HistogramValues {
+        HistogramValues::Here(values)
     }
 }
 
@@ -90,13 +90,13 @@ mod encoded {
     use hdrhistogram::serialization::{Serializer as _, V2Serializer};
     use serde::{Deserialize, Serialize, de, ser};
 
-    use super::Values;
+    use super::HistogramValues;
 
-    impl Serialize for Values {
+    impl Serialize for HistogramValues {
         fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let text = match self {
-                Values::Encoded(bytes) => STANDARD.encode(bytes),
-                Values::Here(histogram) => {
+                HistogramValues::Encoded(bytes) => STANDARD.encode(bytes),
+                HistogramValues::Here(histogram) => {
                     let mut bytes = Vec::new();
                     let written = V2Serializer::new().serialize(histogram, &mut bytes);
                     written.map_err(|error| ser::Error::custom(format!("{error:?}")))?;
@@ -107,12 +107,14 @@ mod encoded {
         }
     }
 
-    impl<'de> Deserialize<'de> for Values {
-        fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+    impl<'de> Deserialize<'de> for HistogramValues {
+        fn deserialize<D: de::Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<HistogramValues, D::Error> {
             let text = String::deserialize(deserializer)?;
             let bytes = STANDARD.decode(text).map_err(de::Error::custom)?;
             check(&bytes).map_err(de::Error::custom)?;
-            Ok(Values::Encoded(bytes))
+            Ok(HistogramValues::Encoded(bytes))
         }
     }
 

@@ -107,7 +107,7 @@ fn tick() -> Nanos {
 
 /// A reading of the times that the kernel counts for the calling worker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reading {
+pub struct UsageReading {
     at: Nanos,
     /// For how long the worker has stood still outside the measurement, ns; its pulse knows.
     pub stood_still: Nanos,
@@ -119,15 +119,15 @@ pub struct Reading {
     machine: Option<MachineReading>,
 }
 
-impl Reading {
+impl UsageReading {
     /// Reads the times of the calling thread and of the library threads `helpers`. In simulated
     /// time all are 0.
     pub fn take(clock: &Clock, helpers: &[u32]) -> Self {
         let now = clock.now();
         if let Clock::Virtual(_) = clock {
-            return Reading {
+            return UsageReading {
                 at: now,
-                ..Reading::default()
+                ..UsageReading::default()
             };
         }
         // SAFETY: the call writes to a valid local structure.
@@ -136,7 +136,7 @@ impl Reading {
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
             usage
         };
-        Reading {
+        UsageReading {
             at: now,
             stood_still: 0,
             own: running(),
@@ -158,7 +158,7 @@ impl Reading {
     }
 
     /// The use since `earlier`.
-    pub fn since(&self, earlier: &Reading) -> Usage {
+    pub fn since(&self, earlier: &UsageReading) -> Usage {
         let own = self.own.saturating_sub(earlier.own);
         // A standstill that goes on is told by when it began; once it is over, what the thread ran and waited is known
         // and taken off.
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn a_standstill_that_turns_out_shorter_makes_no_time() {
-        let at = |at, stood_still| Reading {
+        let at = |at, stood_still| UsageReading {
             at,
             stood_still,
-            ..Reading::default()
+            ..UsageReading::default()
         };
         assert_eq!(at(1_000, 50).since(&at(0, 60)).span, 1_000);
         assert_eq!(at(1_000, 60).since(&at(0, 50)).span, 990);
@@ -294,10 +294,10 @@ mod tests {
             let _ = ended.recv();
         });
         let thread = told.recv().expect("its number");
-        let before = Reading::take(&Clock::Monotonic, &[thread]);
+        let before = UsageReading::take(&Clock::Monotonic, &[thread]);
         begin.send(()).expect("it waits");
         told.recv().expect("it is done");
-        let usage = Reading::take(&Clock::Monotonic, &[thread]).since(&before);
+        let usage = UsageReading::take(&Clock::Monotonic, &[thread]).since(&before);
         let of_library = usage.running - usage.own_running;
         assert!(of_library >= PLANTED, "{usage:?}");
         assert!(

@@ -28,7 +28,7 @@ pub use crate::reports::{Command, Positions, Report};
 use crate::sending::Sending;
 use crate::series::add_up;
 use crate::timetable::Timetable;
-use crate::usage::{Reading, threads};
+use crate::usage::{UsageReading, threads};
 
 /// How often a worker reports what it has counted.
 const TOLD_EVERY: Nanos = 10_000_000;
@@ -66,7 +66,7 @@ pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u
 static OPENING: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum WorkerPhase {
     Waiting,
     Connecting,
     Connected,
@@ -100,7 +100,7 @@ pub struct Worker {
     counters: LiveCounters,
     sending: Sending,
     receiving: Receiving,
-    phase: Phase,
+    phase: WorkerPhase,
     clients: Vec<ClientState>,
     client_of: FxHashMap<u32, ClientId>,
     /// Subscriptions of clients that have more than are asked for at once.
@@ -118,12 +118,12 @@ pub struct Worker {
     /// The first client that was turned away while all were connecting, until that is told, and when it was.
     refusal: Option<(Option<Failure>, Nanos)>,
     next_connect: Nanos,
-    connect_reading: Reading,
+    connect_reading: UsageReading,
     connect_usage: Usage,
     table: Option<Timetable>,
     /// The newest reading of the warm-up.
-    warm_up_reading: Option<Reading>,
-    start_reading: Option<Reading>,
+    warm_up_reading: Option<UsageReading>,
+    start_reading: Option<UsageReading>,
     usage: Option<Usage>,
     pulse: Pulse,
     /// Where calls of the system's library may sleep.
@@ -200,7 +200,7 @@ impl Worker {
             counters: LiveCounters::default(),
             sending,
             receiving,
-            phase: Phase::Waiting,
+            phase: WorkerPhase::Waiting,
             client_of: FxHashMap::default(),
             to_subscribe: FxHashMap::default(),
             peers: Vec::new(),
@@ -214,7 +214,7 @@ impl Worker {
             first_connect: None,
             refusal: None,
             next_connect: 0,
-            connect_reading: Reading::default(),
+            connect_reading: UsageReading::default(),
             connect_usage: Usage::default(),
             table: None,
             warm_up_reading: None,
@@ -243,12 +243,12 @@ impl Worker {
         self.receiving.keep_time(now);
         let mut until = now + NAP;
         match self.phase {
-            Phase::Over => return false,
-            Phase::Connecting => until = until.min(self.connect_some(now)),
-            Phase::Proving | Phase::ClosingStreams => {
+            WorkerPhase::Over => return false,
+            WorkerPhase::Connecting => until = until.min(self.connect_some(now)),
+            WorkerPhase::Proving | WorkerPhase::ClosingStreams => {
                 until = until.min(self.sending.send_sentinels(&mut *self.fleet));
             }
-            Phase::Running => until = until.min(self.run(now)),
+            WorkerPhase::Running => until = until.min(self.run(now)),
             _ => {}
         }
         if let Some((at, client)) = self.reconnects.front().copied() {
@@ -329,7 +329,7 @@ impl Worker {
             match self.commands.try_recv() {
                 Ok(Command::Connect(peers)) => {
                     self.peers = peers;
-                    self.phase = Phase::Connecting;
+                    self.phase = WorkerPhase::Connecting;
                     self.connect_reading = self.reading_of_threads();
                 }
                 Ok(Command::Peers(peers)) => {
@@ -338,8 +338,8 @@ impl Worker {
                 }
                 Ok(Command::Prove) => {
                     self.sending.begin_round();
-                    if self.phase != Phase::ClosingStreams {
-                        self.phase = Phase::Proving;
+                    if self.phase != WorkerPhase::ClosingStreams {
+                        self.phase = WorkerPhase::Proving;
                     }
                 }
                 Ok(Command::TellUnproven(from, most)) => {
@@ -364,7 +364,7 @@ impl Worker {
                     {
                         self.fail(error.into());
                     }
-                    self.phase = Phase::Running;
+                    self.phase = WorkerPhase::Running;
                 }
                 Ok(Command::Stop(end)) => {
                     if let Some(table) = &mut self.table {
@@ -376,7 +376,7 @@ impl Worker {
                     let until = self.sending.end_at(end);
                     self.receiving.end_at(end);
                     self.stopping = Some((end, until));
-                    if self.phase != Phase::Running || self.context.clock.now() >= until {
+                    if self.phase != WorkerPhase::Running || self.context.clock.now() >= until {
                         self.stop();
                     }
                 }
@@ -384,7 +384,7 @@ impl Worker {
                     self.stop();
                     self.receiving.close_streams(from);
                     self.sending.close_streams();
-                    self.phase = Phase::ClosingStreams;
+                    self.phase = WorkerPhase::ClosingStreams;
                 }
                 Ok(Command::GiveUp(positions)) => self.receiving.give_up(&positions),
                 Ok(Command::Grant(flow, tokens)) => self.sending.grant(flow, tokens),
@@ -399,7 +399,7 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => {
                     // The conductor is gone: the recording has no reader.
                     self.fleet.close(self.context.clock.now());
-                    self.phase = Phase::Over;
+                    self.phase = WorkerPhase::Over;
                     return;
                 }
             }
@@ -410,7 +410,7 @@ impl Worker {
     fn stop(&mut self) {
         if let Some((end, _)) = self.stopping.take() {
             self.sending.stop(end);
-            self.phase = Phase::Draining;
+            self.phase = WorkerPhase::Draining;
             self.stopped = true;
             self.tell_counters(self.context.clock.now());
         }
@@ -432,17 +432,17 @@ impl Worker {
         }
     }
 
-    fn reading(&self) -> Reading {
+    fn reading(&self) -> UsageReading {
         let mut reading = self.reading_of_threads();
         reading.stood_still = self.stalls().outside;
         reading
     }
 
     /// The times of its own thread and of all threads of its clients.
-    fn reading_of_threads(&self) -> Reading {
+    fn reading_of_threads(&self) -> UsageReading {
         let mut threads = self.helpers.clone();
         threads.extend(self.fleet.later_threads());
-        Reading::take(&self.context.clock, &threads)
+        UsageReading::take(&self.context.clock, &threads)
     }
 
     fn stalls(&self) -> Stalls {
@@ -468,7 +468,7 @@ impl Worker {
                 self.start_reading = Some(before.unwrap_or_else(|| self.reading()));
             } else {
                 until = table.measure;
-                let due = |reading: Reading| now >= reading.taken_at() + READ_EVERY;
+                let due = |reading: UsageReading| now >= reading.taken_at() + READ_EVERY;
                 if self.warm_up_reading.is_none_or(due) {
                     self.warm_up_reading = Some(self.reading());
                 }
@@ -518,7 +518,7 @@ impl Worker {
 
     fn finish(&mut self, until: Nanos) {
         self.stop();
-        if self.phase == Phase::Running {
+        if self.phase == WorkerPhase::Running {
             let now = self.context.clock.now();
             if let Some(table) = &mut self.table {
                 table.end = table.end.min(now);
@@ -586,6 +586,6 @@ impl Worker {
             more_errors: self.more_errors,
         };
         self.outbox.send(Report::Recording(Box::new(recording)));
-        self.phase = Phase::Over;
+        self.phase = WorkerPhase::Over;
     }
 }

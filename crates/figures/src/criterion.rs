@@ -5,11 +5,11 @@ pub(crate) mod spec;
 
 use pubgauge_quantities::shown::{decimals, digits};
 
-pub use self::spec::{Comparator, CriterionSpec, Filter};
+pub use self::spec::{Comparator, CriterionSpec, TrialFilter};
 use crate::figure::{Figure, Unit};
 use crate::model::{Status, Trial};
 
-impl Filter {
+impl TrialFilter {
     /// Whether a criterion with this filter applies to `trial`.
     pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
@@ -74,9 +74,9 @@ pub fn by_default(pacing_within_ns: u64, path_ns: Option<u64>) -> CriterionSpec 
         figure: figure.to_owned(),
         comparison: Comparator::AtMost,
         value: BY_DEFAULT_NS + path_ns.unwrap_or(0) as f64,
-        filter: Filter {
+        filter: TrialFilter {
             path_ns,
-            ..Filter::default()
+            ..TrialFilter::default()
         },
     };
     CriterionSpec {

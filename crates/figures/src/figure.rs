@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use pubgauge_driver::{Capability, UnknownCapability};
 
 pub use self::catalogue::per_message;
-pub use self::column::{Column, Shown};
+pub use self::column::{FigureColumn, Shown};
 use self::scope::Scope;
 use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
@@ -51,15 +51,15 @@ pub struct Figure {
     /// It is a time that a delivery took.
     pub of_delivery: bool,
     /// How the table of results shows it; `None`: the tables of trials alone have it.
-    pub column: Option<Column>,
+    pub column: Option<FigureColumn>,
     /// Times that flows and windows have, too; true for all other figures.
     of_parts: bool,
-    value: Value,
+    value: FigureSource,
 }
 
 /// Where the value of a figure comes from.
 #[derive(Clone, Copy, Debug)]
-enum Value {
+enum FigureSource {
     /// A trial, one of its flows or a window.
     OfPart(fn(&Scope<'_>) -> Option<f64>),
     /// The same, a statistic of times.
@@ -142,11 +142,11 @@ impl Figure {
 
     /// Whether it comes out of a trial by itself. Criteria are about such figures, claims about all.
     pub fn is_of_one_trial(&self) -> bool {
-        !matches!(self.value, Value::Elsewhere { .. })
+        !matches!(self.value, FigureSource::Elsewhere { .. })
     }
 
     /// The figures that the table of results has, in their order.
-    pub fn of_columns() -> Vec<(&'static Figure, Column)> {
+    pub fn of_columns() -> Vec<(&'static Figure, FigureColumn)> {
         let figures = Figure::all().iter();
         let mut columns: Vec<_> = figures
             .filter_map(|figure| Some((figure, figure.column?)))
@@ -163,7 +163,7 @@ impl Figure {
     /// The share that it is a quantile for, of times; `None` for all other figures.
     pub fn quantile(&self) -> Option<f64> {
         match self.value {
-            Value::Time(_, Statistic::Quantile(quantile)) => Some(quantile),
+            FigureSource::Time(_, Statistic::Quantile(quantile)) => Some(quantile),
             _ => None,
         }
     }
@@ -171,9 +171,11 @@ impl Figure {
     /// Whether the tables of all trials have it. They have four statistics of times: their tail says more than the rest.
     pub fn is_of_tables(&self) -> bool {
         match self.value {
-            Value::Time(_, Statistic::Quantile(quantile)) => [0.5, 0.99, 0.999].contains(&quantile),
-            Value::Time(_, statistic) => matches!(statistic, Statistic::Max),
-            Value::Elsewhere { .. } => false,
+            FigureSource::Time(_, Statistic::Quantile(quantile)) => {
+                [0.5, 0.99, 0.999].contains(&quantile)
+            }
+            FigureSource::Time(_, statistic) => matches!(statistic, Statistic::Max),
+            FigureSource::Elsewhere { .. } => false,
             _ => self.unit != Unit::Verdict,
         }
     }
@@ -188,12 +190,12 @@ impl Figure {
 
     /// Whether it is one of several statistics of the same times.
     pub fn is_statistic(&self) -> bool {
-        matches!(self.value, Value::Time(..))
+        matches!(self.value, FigureSource::Time(..))
     }
 
     /// The figures that are counted where the study asks for it.
     pub fn on_request() -> impl Iterator<Item = &'static Figure> {
-        let counted = |figure: &&Figure| matches!(figure.value, Value::OnRequest(_));
+        let counted = |figure: &&Figure| matches!(figure.value, FigureSource::OnRequest(_));
         Figure::all().iter().filter(counted)
     }
 
@@ -215,15 +217,15 @@ impl Figure {
     /// Whether a window of the measurement has it, too.
     pub fn of_windows(&self) -> bool {
         match self.value {
-            Value::OfPart(_) | Value::Time(..) => self.of_parts,
-            Value::OfTrial(_) | Value::OnRequest(_) => false,
-            Value::Elsewhere { of_windows } => of_windows,
+            FigureSource::OfPart(_) | FigureSource::Time(..) => self.of_parts,
+            FigureSource::OfTrial(_) | FigureSource::OnRequest(_) => false,
+            FigureSource::Elsewhere { of_windows } => of_windows,
         }
     }
 
     /// Whether one of several flows has it, too.
     pub fn of_flows(&self) -> bool {
-        self.of_parts && matches!(self.value, Value::OfPart(_) | Value::Time(..))
+        self.of_parts && matches!(self.value, FigureSource::OfPart(_) | FigureSource::Time(..))
     }
 
     /// Its value in a trial, or in one of its flows, or in a window of either.
@@ -239,11 +241,13 @@ impl Figure {
         let scope = scope_of(trial, flow, window).ok_or(None)?;
         let whole = flow.is_none() && window.is_none();
         match self.value {
-            Value::OfPart(value) => value(&scope).ok_or(None),
-            Value::Time(distribution, statistic) => {
+            FigureSource::OfPart(value) => value(&scope).ok_or(None),
+            FigureSource::Time(distribution, statistic) => {
                 statistic.value_in(distribution(&scope).ok_or(None)?)
             }
-            Value::OfTrial(value) | Value::OnRequest(value) if whole => value(trial).ok_or(None),
+            FigureSource::OfTrial(value) | FigureSource::OnRequest(value) if whole => {
+                value(trial).ok_or(None)
+            }
             _ => Err(None),
         }
     }
@@ -255,7 +259,7 @@ impl Figure {
         flow: Option<&str>,
         window: Option<&str>,
     ) -> Option<Bounds> {
-        let Value::Time(distribution, Statistic::Quantile(quantile)) = self.value else {
+        let FigureSource::Time(distribution, Statistic::Quantile(quantile)) = self.value else {
             return None;
         };
         distribution(&scope_of(trial, flow, window)?)?.bounds(quantile)
@@ -269,7 +273,7 @@ impl Figure {
         flow: Option<&str>,
         window: Option<&str>,
     ) -> Option<f64> {
-        let Value::Time(distribution, statistic) = self.value else {
+        let FigureSource::Time(distribution, statistic) = self.value else {
             return None;
         };
         let scope = scope_of(trial, flow, window)?;
@@ -440,8 +444,8 @@ mod tests {
         let mut before: Option<&str> = None;
         for figure in Figure::all() {
             let (name, statistics) = match (figure.value, figure.name.split_once('.')) {
-                (Value::Time(..), Some((name, _))) if before == Some(name) => continue,
-                (Value::Time(..), Some((name, _))) => {
+                (FigureSource::Time(..), Some((name, _))) if before == Some(name) => continue,
+                (FigureSource::Time(..), Some((name, _))) => {
                     before = Some(name);
                     (name, ".min .mean .p50 .p90 .p99 .p99.9 .p99.99 .max")
                 }

@@ -16,7 +16,7 @@ pub struct Claim {
     /// The paper's own figures; they are shown beside the measured ones and decide nothing.
     pub papers: String,
     /// The halves of the sentence, which are judged. It holds in part where some of them hold.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ClaimPart>,
     /// Instead of all parts: more than this share of the decided points of all parts must hold.
     pub share: Option<f64>,
     /// The stand-in, and what it replaces: the claim is then judged of the stand-in.
@@ -27,30 +27,30 @@ pub struct Claim {
 
 /// A part of a claim.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct ClaimPart {
     /// Its name; empty if the claim has one part.
     pub name: String,
     /// The rule; `None` for a part that says why it is not applicable, and for one with a group.
     pub rule: Option<ClaimRule>,
     /// Parts of its own instead of a rule.
-    pub group: Option<Group>,
+    pub group: Option<RuleGroup>,
     /// The conditions under which it is applicable.
     pub needs: Needs,
 }
 
 /// Parts of which not all must hold, or which hold together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Group {
+pub struct RuleGroup {
     /// How many must hold; absent: all.
     pub least: Option<usize>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<ClaimPart>,
 }
 
-impl Part {
+impl ClaimPart {
     /// Its rule, or those of its group.
     pub fn rules(&self) -> Vec<&ClaimRule> {
         let within = self.group.iter().flat_map(|group| &group.parts);
-        let within = within.flat_map(Part::rules);
+        let within = within.flat_map(ClaimPart::rules);
         self.rule.iter().chain(within).collect()
     }
 }
@@ -69,7 +69,7 @@ pub struct Needs {
 /// Which cells: for each of `system`, `settings`, `workload`, `flow` and the axes of the grid, the
 /// values that are let through, or ranges of them: see [`admits`]. What is not named lets everything
 /// through. `flow` chooses a flow's own figures.
-pub type Filter = BTreeMap<String, Vec<String>>;
+pub type CellFilter = BTreeMap<String, Vec<String>>;
 
 /// One of the things that are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,7 +80,7 @@ pub struct Side {
     /// implementation. Absent: its own name.
     pub choice: Option<String>,
     /// Its cells; several filters are implementations of the same, which must agree.
-    pub alternatives: Vec<Filter>,
+    pub alternatives: Vec<CellFilter>,
 }
 
 impl Side {
@@ -96,7 +96,7 @@ pub struct ClaimRule {
     /// The figure; `"limit"` for what a search found; with a slash the quotient of two in each trial.
     pub figure: String,
     /// Cells of all sides.
-    pub filter: Filter,
+    pub filter: CellFilter,
     /// The axis whose values are the points.
     pub along: Option<String>,
     /// How judgements of points become one.
@@ -141,7 +141,7 @@ impl ClaimRule {
     }
 
     /// The cells of a side: the rule's, where the side says nothing else.
-    pub fn cells(&self, side: &Filter) -> Filter {
+    pub fn cells(&self, side: &CellFilter) -> CellFilter {
         let mut filter = self.filter.clone();
         filter.extend(side.clone());
         filter

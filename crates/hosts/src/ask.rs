@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::{Band, ClockError, ClockExchange};
 use crate::lock;
-use crate::packet::{EchoPacket, Key, LEN};
+use crate::packet::{EchoKey, EchoPacket, LEN};
 
 /// Time from one question to the next, on average; each differs from it by up to a quarter, so that they are not in step
 /// with the traffic.
@@ -31,33 +31,33 @@ const OLD: Nanos = 120_000_000_000;
 
 /// Asks for the clock of one host on a thread of its own, until it is dropped.
 #[derive(Debug)]
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct ClockWatch {
+    shared: Arc<WatchState>,
     port: u16,
     clock: fn() -> Nanos,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    seen: Mutex<Seen>,
+struct WatchState {
+    seen: Mutex<ObservedClock>,
     has_changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedClock {
     exchanges: Vec<ClockExchange>,
     /// Questions of the burst that are still to be sent.
     burst: u32,
     is_over: bool,
 }
 
-impl Watch {
+impl ClockWatch {
     /// Asks the echo at `host`, reading `clock` at this end.
     ///
     /// # Errors
     /// No socket, no route, no thread.
-    pub fn start(host: SocketAddr, key: Key, clock: fn() -> Nanos) -> io::Result<Watch> {
+    pub fn start(host: SocketAddr, key: EchoKey, clock: fn() -> Nanos) -> io::Result<ClockWatch> {
         let own: SocketAddr = match host {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -66,7 +66,7 @@ impl Watch {
         // The kernel drops what comes from elsewhere.
         socket.connect(host)?;
         socket.set_nonblocking(true)?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<WatchState>::default();
         lock(&shared.seen).burst = BURST;
         let asking = Asking {
             socket,
@@ -79,7 +79,7 @@ impl Watch {
         let thread = std::thread::Builder::new()
             .name("clock".into())
             .spawn(move || asking.run())?;
-        Ok(Watch {
+        Ok(ClockWatch {
             shared,
             port: host.port(),
             clock,
@@ -93,7 +93,7 @@ impl Watch {
     /// Why it is not known.
     pub fn begin(&self) -> Result<Course, ClockError> {
         self.forget((self.clock)().saturating_sub(OLD));
-        let burst_is_over = |seen: &Seen| seen.burst == 0;
+        let burst_is_over = |seen: &ObservedClock| seen.burst == 0;
         let band = match self.band(burst_is_over) {
             // The clock was set since the last trial or during it: only later exchanges can be used.
             Err(ClockError::Set { .. }) => {
@@ -112,13 +112,14 @@ impl Watch {
     /// Why it is not known.
     pub fn largest_error(&self, course: &Course) -> Result<Nanos, ClockError> {
         let now = (self.clock)();
-        let is_later = |seen: &Seen| seen.exchanges.last().is_some_and(|one| one.sent >= now);
+        let is_later =
+            |seen: &ObservedClock| seen.exchanges.last().is_some_and(|one| one.sent >= now);
         let band = self.band(is_later)?;
         Ok(band.error_of(course) + band.growth_until(now, course))
     }
 
     /// The bounds once `enough` holds, or after [`PATIENCE`].
-    fn band(&self, enough: impl Fn(&Seen) -> bool) -> Result<Band, ClockError> {
+    fn band(&self, enough: impl Fn(&ObservedClock) -> bool) -> Result<Band, ClockError> {
         let until = Instant::now() + PATIENCE;
         let mut seen = lock(&self.shared.seen);
         while !enough(&seen) {
@@ -139,7 +140,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ClockWatch {
     fn drop(&mut self) {
         lock(&self.shared.seen).is_over = true;
         if let Some(thread) = self.thread.take() {
@@ -151,13 +152,13 @@ impl Drop for Watch {
 
 struct Asking {
     socket: UdpSocket,
-    key: Key,
+    key: EchoKey,
     clock: fn() -> Nanos,
     /// Questions so far.
     asked: u64,
     /// Number and time of questions that are not answered, in order.
     open: VecDeque<(u64, Nanos)>,
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
 }
 
 impl Asking {
@@ -241,7 +242,7 @@ impl Asking {
     }
 }
 
-impl Seen {
+impl ObservedClock {
     fn keep(&mut self, exchange: ClockExchange) {
         if self.exchanges.len() == MOST {
             let faster =
@@ -272,17 +273,18 @@ mod tests {
         let host = std::thread::spawn(move || {
             serve(here, their_input, their_output, || monotonic_now() + AHEAD)
         });
-        let key = Key::random().unwrap();
+        let key = EchoKey::random().unwrap();
         frames::write(&mut input, key.bytes()).unwrap();
         let hello: Hello = frames::read(&mut output).unwrap().unwrap();
         let address = (hello.address, hello.port).into();
 
-        let stranger = Watch::start(address, Key::from_bytes([7; 32]), monotonic_now).unwrap();
+        let stranger =
+            ClockWatch::start(address, EchoKey::from_bytes([7; 32]), monotonic_now).unwrap();
         let port = hello.port;
         assert_eq!(stranger.begin(), Err(ClockError::NoExchange { port }));
         drop(stranger);
 
-        let watch = Watch::start(address, key, monotonic_now).unwrap();
+        let watch = ClockWatch::start(address, key, monotonic_now).unwrap();
         let course = watch.begin().unwrap();
         let error = watch.largest_error(&course).unwrap();
         let host_now = monotonic_now() + AHEAD;
@@ -297,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut seen = Seen::default();
+        let mut seen = ObservedClock::default();
         let exchange = |n: u64, round_trip| ClockExchange {
             sent: n,
             received: n,

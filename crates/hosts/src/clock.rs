@@ -78,11 +78,11 @@ pub enum ClockError {
 #[derive(Clone, Debug)]
 pub struct Band {
     /// In order of time; at least one.
-    points: Vec<Point>,
+    points: Vec<BoundPoint>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct BoundPoint {
     /// By the host's clock, ns.
     at: Nanos,
     /// The lowest and the highest offset then, ns.
@@ -90,7 +90,7 @@ struct Point {
     high: i64,
 }
 
-impl Point {
+impl BoundPoint {
     fn middle(&self) -> i64 {
         self.low.midpoint(self.high)
     }
@@ -125,17 +125,17 @@ impl Band {
             return Err(ClockError::Impossible);
         }
         // Readings are below 2^63, and so are their differences.
-        let mut points: Vec<Point> = exchanges
+        let mut points: Vec<BoundPoint> = exchanges
             .iter()
             .flat_map(|one| {
                 let low = one.sent as i64 - one.received as i64 - READING;
                 let high = one.heard as i64 - one.answered as i64 + READING;
-                let lower = Point {
+                let lower = BoundPoint {
                     at: one.received,
                     low,
                     high: i64::MAX,
                 };
-                let upper = Point {
+                let upper = BoundPoint {
                     at: one.answered,
                     low: i64::MIN,
                     high,
@@ -164,7 +164,8 @@ impl Band {
     pub fn course(&self) -> Course {
         let last = self.points[self.points.len() - 1];
         let third = self.points.len().div_ceil(3);
-        let tightest = |points: &[Point]| points.iter().min_by_key(|point| point.half()).copied();
+        let tightest =
+            |points: &[BoundPoint]| points.iter().min_by_key(|point| point.half()).copied();
         let early = tightest(&self.points[..third]).unwrap_or(last);
         let late = tightest(&self.points[self.points.len() - third..]).unwrap_or(last);
         let span = late.at.saturating_sub(early.at) as f64;
@@ -181,7 +182,7 @@ impl Band {
     pub fn error_of(&self, course: &Course) -> Nanos {
         let begin = self.points.partition_point(|point| point.at <= course.near);
         let since = &self.points[begin.saturating_sub(1)..];
-        let error = |point: &Point| {
+        let error = |point: &BoundPoint| {
             let taken = course.far(point.at) as i64 - point.at as i64;
             (point.high - taken).max(taken - point.low).max(0)
         };
@@ -207,7 +208,7 @@ impl Band {
 }
 
 /// Carries each bound on to the later points of this order, where it is tighter than theirs.
-fn tighten<'a>(points: impl Iterator<Item = &'a mut Point>) {
+fn tighten<'a>(points: impl Iterator<Item = &'a mut BoundPoint>) {
     let (mut low, mut high): (Option<Anchor>, Option<Anchor>) = (None, None);
     for point in points {
         let carried = low.map(|anchor| anchor.value.saturating_sub(anchor.change(point.at)));

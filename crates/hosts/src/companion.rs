@@ -14,7 +14,7 @@ use pubgauge_engine::link::frames;
 use pubgauge_testbed::{Confinement, Piped, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{Hello, Host, HostError, HostIdentity, Key, Watch, lock};
+use crate::{ClockWatch, EchoKey, Hello, Host, HostError, HostIdentity, lock};
 
 /// How long a companion may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,8 +29,8 @@ const ENV: &str = "/usr/bin/env";
 pub struct Companion {
     hello: Hello,
     /// Follows its clock, where that is not this host's.
-    watch: Option<Watch>,
-    state: Arc<Mutex<State>>,
+    watch: Option<ClockWatch>,
+    state: Arc<Mutex<CompanionState>>,
     process: Arc<Piped>,
     /// The companion ends when this is closed.
     input: Option<File>,
@@ -38,7 +38,7 @@ pub struct Companion {
 }
 
 #[derive(Default)]
-struct State {
+struct CompanionState {
     /// Why the host is lost, once it is.
     lost: Option<String>,
     /// Everything else that runs there, which ends with it.
@@ -48,7 +48,7 @@ struct State {
 /// A companion that has not said hello yet.
 pub(crate) struct Starting {
     said: Receiver<Result<Hello, HostError>>,
-    key: Key,
+    key: EchoKey,
     companion: Companion,
 }
 
@@ -58,15 +58,15 @@ impl Starting {
         let at = at.to_string();
         let arguments = ["--echo", &at];
         let command = host.worker(&arguments);
-        let key = Key::random()?;
+        let key = EchoKey::random()?;
         let (process, streams) = start(&command)?;
         let (mut input, output) = (streams.input, streams.output);
         // A process that does not read its input has ended: its output shows that.
         let _ = frames::write(&mut input, key.bytes());
         let process = Arc::new(process);
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::<Mutex<CompanionState>>::default();
         let (sender, said) = channel();
-        let reading = Reading {
+        let reading = CompanionReader {
             output: Patient {
                 file: output,
                 longest: PATIENCE,
@@ -102,7 +102,7 @@ impl Starting {
         let mut companion = self.companion;
         if !hello.machine.shares_clock(&HostIdentity::of_this_host()) {
             let address = (hello.address, hello.port).into();
-            companion.watch = Some(Watch::start(address, self.key, monotonic_now)?);
+            companion.watch = Some(ClockWatch::start(address, self.key, monotonic_now)?);
         }
         companion.hello = hello;
         Ok(companion)
@@ -116,7 +116,7 @@ impl Companion {
     }
 
     /// Follows its clock; `None` if that is this host's.
-    pub fn watch(&self) -> Option<&Watch> {
+    pub fn watch(&self) -> Option<&ClockWatch> {
         self.watch.as_ref()
     }
 
@@ -164,15 +164,15 @@ fn start(command: &[&str]) -> io::Result<(Piped, Streams)> {
 }
 
 /// Reads what a companion says.
-struct Reading {
+struct CompanionReader {
     output: Patient,
     process: Arc<Piped>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CompanionState>>,
     /// The prefix and the program.
     command: String,
 }
 
-impl Reading {
+impl CompanionReader {
     fn run(mut self, said: &Sender<Result<Hello, HostError>>) {
         let hello = self.greeting();
         let failed = hello.is_err();

@@ -10,7 +10,7 @@ use pubgauge_engine::link::frames;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::hello::Hello;
-use crate::packet::{EchoPacket, Key, LEN};
+use crate::packet::{EchoKey, EchoPacket, LEN};
 
 /// How often a companion shows that its host lives.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub fn serve(
     let Some(key) = frames::read_within(&mut input, 1 << 10)? else {
         return Ok(());
     };
-    let key = Key::from_bytes(key);
+    let key = EchoKey::from_bytes(key);
     let own = towards(conductor)?;
     let socket = UdpSocket::bind((own, 0))?;
     socket.set_nonblocking(true)?;
@@ -81,7 +81,7 @@ fn towards(other: IpAddr) -> io::Result<IpAddr> {
 }
 
 /// Takes one packet and answers it if it is a question; returns whether there was one.
-fn answer(socket: &UdpSocket, key: &Key, clock: impl Fn() -> Nanos) -> bool {
+fn answer(socket: &UdpSocket, key: &EchoKey, clock: impl Fn() -> Nanos) -> bool {
     // One byte more, so that a longer packet is not taken for a whole one.
     let mut bytes = [0; LEN + 1];
     let Ok((length, from)) = socket.recv_from(&mut bytes) else {

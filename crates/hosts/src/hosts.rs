@@ -19,10 +19,10 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The other hosts of a run, in the order in which they were given. Dropping it ends their companions.
 pub struct Hosts {
     at: IpAddr,
-    all: Vec<Member>,
+    all: Vec<HostMember>,
 }
 
-struct Member {
+struct HostMember {
     host: Host,
     companion: Mutex<Option<Arc<Companion>>>,
 }
@@ -37,7 +37,7 @@ impl fmt::Debug for Hosts {
 impl Hosts {
     /// These hosts, which reach this one at `at`. Nothing is started yet.
     pub fn new(hosts: Vec<Host>, at: IpAddr) -> Hosts {
-        let member = |host| Member {
+        let member = |host| HostMember {
             host,
             companion: Mutex::default(),
         };
@@ -88,7 +88,7 @@ impl Hosts {
         say: &mut dyn FnMut(&str),
     ) -> Result<(), HostsError> {
         let end = Instant::now() + again;
-        let lives = |member: &Member| {
+        let lives = |member: &HostMember| {
             let companion = lock(&member.companion);
             companion.as_ref().is_some_and(|one| one.lost().is_none())
         };

@@ -26,14 +26,14 @@ mod hosts;
 mod machine;
 mod packet;
 
-pub use ask::Watch;
+pub use ask::ClockWatch;
 pub use companion::Companion;
 pub use error::{HostError, HostsError};
 pub use hello::Hello;
 pub use host::{Host, PROGRAM, Prefix, PrefixError, read_hosts};
 pub use hosts::Hosts;
 pub use machine::HostIdentity;
-pub use packet::{EchoPacket, Key};
+pub use packet::{EchoKey, EchoPacket};
 
 /// Locks a mutex, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

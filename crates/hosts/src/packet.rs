@@ -22,12 +22,12 @@ const VERSION: u8 = 2;
 
 /// The key of a host's echo: those who have it may ask.
 #[derive(Clone)]
-pub struct Key {
-    bytes: [u8; Key::LEN],
+pub struct EchoKey {
+    bytes: [u8; EchoKey::LEN],
     hmac: hmac::Key,
 }
 
-impl Key {
+impl EchoKey {
     /// Length of a key, bytes.
     pub const LEN: usize = 32;
 
@@ -35,27 +35,27 @@ impl Key {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn random() -> std::io::Result<Key> {
-        let mut bytes = [0; Key::LEN];
+    pub fn random() -> std::io::Result<EchoKey> {
+        let mut bytes = [0; EchoKey::LEN];
         SystemRandom::new()
             .fill(&mut bytes)
             .map_err(|_| std::io::Error::other("the system has no random numbers (getrandom)"))?;
-        Ok(Key::from_bytes(bytes))
+        Ok(EchoKey::from_bytes(bytes))
     }
 
     /// The key that [`bytes`](Self::bytes) gave elsewhere.
-    pub fn from_bytes(bytes: [u8; Key::LEN]) -> Key {
+    pub fn from_bytes(bytes: [u8; EchoKey::LEN]) -> EchoKey {
         let hmac = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        Key { bytes, hmac }
+        EchoKey { bytes, hmac }
     }
 
     /// The key itself, for a companion's standard input only.
-    pub fn bytes(&self) -> &[u8; Key::LEN] {
+    pub fn bytes(&self) -> &[u8; EchoKey::LEN] {
         &self.bytes
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for EchoKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(key)")
     }
@@ -78,7 +78,7 @@ pub struct EchoPacket {
 
 impl EchoPacket {
     /// Its bytes, authenticated with `key`.
-    pub fn encode(&self, key: &Key) -> [u8; LEN] {
+    pub fn encode(&self, key: &EchoKey) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         bytes[..4].copy_from_slice(&START);
         bytes[4] = VERSION;
@@ -93,7 +93,7 @@ impl EchoPacket {
     }
 
     /// The packet that these bytes are; `None` for bytes that are no packet, or were not made with `key`.
-    pub fn decode(bytes: &[u8], key: &Key) -> Option<EchoPacket> {
+    pub fn decode(bytes: &[u8], key: &EchoKey) -> Option<EchoPacket> {
         let bytes: &[u8; LEN] = bytes.try_into().ok()?;
         let is_answer = match (bytes[..4] == START, &bytes[4..8]) {
             (true, [VERSION, 1, 0, 0]) => false,
@@ -125,7 +125,7 @@ mod tests {
     proptest! {
         #[test]
         fn packets_come_back(numbers: [u64; 4], is_answer: bool) {
-            let key = Key::from_bytes([7; 32]);
+            let key = EchoKey::from_bytes([7; 32]);
             let [number, sent, received, answered] = numbers;
             let packet = EchoPacket { is_answer, number, sent, received, answered };
             prop_assert_eq!(EchoPacket::decode(&packet.encode(&key), &key), Some(packet));
@@ -134,17 +134,17 @@ mod tests {
         /// Nobody changes a byte of a packet, or makes one with another key.
         #[test]
         fn changed_packets_are_refused(number: u64, at in 0..LEN, by in 1..=255u8) {
-            let key = Key::from_bytes([7; 32]);
+            let key = EchoKey::from_bytes([7; 32]);
             let packet = EchoPacket { is_answer: true, number, sent: 1, received: 2, answered: 3 };
             let mut bytes = packet.encode(&key);
-            prop_assert_eq!(EchoPacket::decode(&bytes, &Key::from_bytes([8; 32])), None);
+            prop_assert_eq!(EchoPacket::decode(&bytes, &EchoKey::from_bytes([8; 32])), None);
             bytes[at] ^= by;
             prop_assert_eq!(EchoPacket::decode(&bytes, &key), None);
         }
 
         #[test]
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(EchoPacket::decode(&bytes, &Key::from_bytes([7; 32])), None);
+            prop_assert_eq!(EchoPacket::decode(&bytes, &EchoKey::from_bytes([7; 32])), None);
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::access;
 use crate::address::{self, Subnet};
 use crate::backends::Backends;
 use crate::plan::{
-    Act, INTERFACE, Names, NetworkPlan, PlanError, Ready, Step, StepNamespace, states_script,
+    Act, INTERFACE, NetworkNames, NetworkPlan, PlanError, PlanStep, Ready, StepNamespace,
+    states_script,
 };
 use crate::tool;
 use pubgauge_network::{Host, LinkState, Network};
@@ -155,7 +156,7 @@ impl Lab {
                 namespace: Arc::new(Namespace::create().map_err(access)?),
             });
         }
-        let names = Names {
+        let names = NetworkNames {
             hosts: hosts
                 .iter()
                 .map(|h| h.namespace.path().to_owned())
@@ -266,7 +267,7 @@ impl Lab {
         }
     }
 
-    fn perform(&mut self, step: &Step) -> Result<(), LabError> {
+    fn perform(&mut self, step: &PlanStep) -> Result<(), LabError> {
         match &step.act {
             Act::Set { file, value } => {
                 let path = PathBuf::from("/proc/sys/net").join(file);

@@ -23,7 +23,7 @@ pub use address::Subnet;
 pub use backends::{Backends, Works};
 pub use lab::{Lab, LabError, LabHost};
 pub use plan::{
-    Act, Bucket, INTERFACE, Names, NetworkPlan, PlanError, Ready, Step, StepNamespace, Unavailable,
-    possible, states_script,
+    Act, Bucket, INTERFACE, NetworkNames, NetworkPlan, PlanError, PlanStep, Ready, StepNamespace,
+    Unavailable, possible, states_script,
 };
 pub use tool::ToolError;

@@ -15,13 +15,13 @@ use pubgauge_network::{Host, LinkState, Network};
 
 pub use error::{PlanError, Unavailable};
 pub use shape::Bucket;
-pub use step::{Act, INTERFACE, Names, Ready, Step, StepNamespace};
+pub use step::{Act, INTERFACE, NetworkNames, PlanStep, Ready, StepNamespace};
 
 /// The steps and rules that make a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkPlan {
     /// The steps, in this order. After them everything passes, except for losses in bursts.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The script of `nft`, in the switch's namespace, that adds independent loss and partitions.
     pub rules: String,
     /// Whether the network has the delays and losses that were asked for, but not the throughput of links,
@@ -40,7 +40,7 @@ impl NetworkPlan {
     pub fn for_network(
         network: &Network,
         backends: &Backends,
-        names: &Names,
+        names: &NetworkNames,
     ) -> Result<NetworkPlan, PlanError> {
         let means = shape::Means::choose(network, backends)?;
         let hosts: Vec<Host> = network.hosts().collect();
@@ -86,7 +86,7 @@ pub fn possible(network: &Network, backends: &Backends) -> Result<bool, PlanErro
 
 impl fmt::Display for NetworkPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Step { place, act } in &self.steps {
+        for PlanStep { place, act } in &self.steps {
             match act {
                 Act::Set { file, value } => writeln!(f, "{place}: {value} > /proc/sys/net/{file}")?,
                 Act::Start { argv, .. } => writeln!(f, "{place}: {} &", argv.join(" "))?,

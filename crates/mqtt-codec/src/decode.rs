@@ -6,10 +6,10 @@ use crate::packet::{
     Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
     Subscribe, TopicFilters, UnsubAck, Unsubscribe, Version, Will,
 };
-use crate::property::{Place, Properties, PropertyId};
+use crate::property::{Properties, PropertyId, PropertyScope};
 use crate::reason::ReasonCode;
 use crate::topic;
-use crate::wire::{Reader, read_varint};
+use crate::wire::{PacketReader, read_varint};
 
 const SECTION_HEADER: &str = "5.0 §2.1.3, 3.1.1 §2.2.2";
 const SECTION_REASON: &str = "5.0 §2.4";
@@ -108,7 +108,7 @@ pub fn decode_publish_head(buf: &[u8]) -> Result<Option<PublishHead<'_>>, Decode
     if body.len() < needed && buf.len() < len {
         return Ok(None);
     }
-    let mut reader = Reader::new(body);
+    let mut reader = PacketReader::new(body);
     let topic = reader.binary()?;
     let qos = QoS::from_bits(first >> 1 & 3).unwrap_or_default(); // 3 was refused above.
     let packet_id = match qos {
@@ -201,7 +201,7 @@ fn check_first_byte(first: u8) -> Result<(), DecodeError> {
 
 #[inline]
 fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, DecodeError> {
-    let mut reader = Reader::new(body);
+    let mut reader = PacketReader::new(body);
     let name = reader.binary()?;
     let name = std::str::from_utf8(name).map_err(|_| {
         DecodeError::malformed("a topic name is not UTF-8", "5.0 §1.5.4, 3.1.1 §1.5.3")
@@ -213,7 +213,11 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
     } else {
         packet_id(&mut reader)?
     };
-    let properties = properties(&mut reader, version, Place::in_packet(PacketType::Publish))?;
+    let properties = properties(
+        &mut reader,
+        version,
+        PropertyScope::in_packet(PacketType::Publish),
+    )?;
     if name.is_empty()
         && (version == Version::V311 || properties.find(PropertyId::TopicAlias).is_none())
     {
@@ -234,7 +238,7 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
 }
 
 #[inline]
-fn packet_id(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
+fn packet_id(reader: &mut PacketReader<'_>) -> Result<u16, DecodeError> {
     match reader.u16()? {
         0 => Err(DecodeError::protocol(
             "a packet identifier is 0",
@@ -251,9 +255,9 @@ fn decode_rare(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, D
             "5.0 §2.1.2, 3.1.1 §2.2.1",
         ));
     };
-    let mut reader = Reader::new(body);
+    let mut reader = PacketReader::new(body);
     let r = &mut reader;
-    let place = Place::in_packet(packet_type);
+    let place = PropertyScope::in_packet(packet_type);
     let packet = match packet_type {
         PacketType::Connect => Packet::Connect(connect(r)?),
         PacketType::ConnAck => Packet::ConnAck(connack(r, version)?),
@@ -308,9 +312,9 @@ fn decode_rare(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, D
 
 #[inline]
 fn properties<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut PacketReader<'a>,
     version: Version,
-    place: Place,
+    place: PropertyScope,
 ) -> Result<Properties<'a>, DecodeError> {
     match version {
         Version::V5 => Properties::read(reader, place),
@@ -318,7 +322,10 @@ fn properties<'a>(
     }
 }
 
-fn reason(reader: &mut Reader<'_>, packet_type: PacketType) -> Result<ReasonCode, DecodeError> {
+fn reason(
+    reader: &mut PacketReader<'_>,
+    packet_type: PacketType,
+) -> Result<ReasonCode, DecodeError> {
     let code = ReasonCode(reader.u8()?);
     if !code.is_valid_in(packet_type) && !code.rejects_in(packet_type) {
         return Err(DecodeError::protocol(
@@ -333,7 +340,7 @@ fn reason(reader: &mut Reader<'_>, packet_type: PacketType) -> Result<ReasonCode
 /// Reason code and properties that may both be left out from the end (5.0 §3.4.2.1, §3.14.2.1);
 /// 3.1.1 has neither.
 fn reason_and_properties<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut PacketReader<'a>,
     version: Version,
     packet_type: PacketType,
 ) -> Result<(ReasonCode, Properties<'a>), DecodeError> {
@@ -347,12 +354,12 @@ fn reason_and_properties<'a>(
     }
     Ok((
         code,
-        Properties::read(reader, Place::in_packet(packet_type))?,
+        Properties::read(reader, PropertyScope::in_packet(packet_type))?,
     ))
 }
 
 fn ack<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut PacketReader<'a>,
     version: Version,
     packet_type: PacketType,
 ) -> Result<Ack<'a>, DecodeError> {
@@ -390,7 +397,7 @@ pub(crate) fn codes(
     }
 }
 
-fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
+fn connect<'a>(reader: &mut PacketReader<'a>) -> Result<Connect<'a>, DecodeError> {
     const SECTION_NAME: &str = "5.0 §3.1.2.1 and §3.1.2.2, 3.1.1 §3.1.2.1 and §3.1.2.2";
     const SECTION_FLAGS: &str = "5.0 §3.1.2.3 to §3.1.2.9, 3.1.1 §3.1.2.3 to §3.1.2.9";
     let unsupported = |what| {
@@ -425,10 +432,14 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
         return malformed("a password without a user name");
     }
     let keep_alive_s = reader.u16()?;
-    let connect_properties = properties(reader, version, Place::in_packet(PacketType::Connect))?;
+    let connect_properties = properties(
+        reader,
+        version,
+        PropertyScope::in_packet(PacketType::Connect),
+    )?;
     let client_id = reader.string()?;
     let will = if has_will {
-        let properties = properties(reader, version, Place::WILL)?;
+        let properties = properties(reader, version, PropertyScope::WILL)?;
         let topic = reader.string()?;
         topic::check_name(topic)?;
         Some(Will {
@@ -455,7 +466,10 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
     })
 }
 
-fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>, DecodeError> {
+fn connack<'a>(
+    reader: &mut PacketReader<'a>,
+    version: Version,
+) -> Result<ConnAck<'a>, DecodeError> {
     let flags = reader.u8()?;
     if flags & 0xfe != 0 {
         return Err(DecodeError::malformed(
@@ -493,7 +507,7 @@ fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>,
                 )
                 .with_found(code));
             } else {
-                let place = Place::in_packet(PacketType::ConnAck);
+                let place = PropertyScope::in_packet(PacketType::ConnAck);
                 (ReasonCode(code), Properties::read(reader, place)?)
             }
         }

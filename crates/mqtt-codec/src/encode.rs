@@ -5,7 +5,7 @@ use crate::error::EncodeError;
 use crate::packet::{
     Ack, ConnAck, Connect, Filters, Packet, PacketType, Publish, QoS, TopicFilters, Version,
 };
-use crate::property::{Place, Properties};
+use crate::property::{Properties, PropertyScope};
 use crate::reason::ReasonCode;
 use crate::template::PublishTemplate;
 use crate::topic;
@@ -52,7 +52,7 @@ impl Packet<'_> {
     }
 
     fn write_body(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        let place = Place::in_packet(self.packet_type());
+        let place = PropertyScope::in_packet(self.packet_type());
         match self {
             Packet::Connect(connect) => write_connect(connect, out),
             Packet::ConnAck(connack) => write_connack(connack, version, out),
@@ -147,7 +147,7 @@ fn packet_id(id: u16, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 fn write_properties(
     properties: Properties<'_>,
     version: Version,
-    place: Place,
+    place: PropertyScope,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     match version {
@@ -193,7 +193,12 @@ fn write_reason(
     if properties.is_empty() && packet_type != PacketType::Auth {
         return Ok(());
     }
-    write_properties(properties, version, Place::in_packet(packet_type), out)
+    write_properties(
+        properties,
+        version,
+        PropertyScope::in_packet(packet_type),
+        out,
+    )
 }
 
 fn write_ack(
@@ -223,11 +228,11 @@ fn write_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeE
     out.extend_from_slice(b"\0\x04MQTT");
     out.extend_from_slice(&[level, flags]);
     out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
-    let place = Place::in_packet(PacketType::Connect);
+    let place = PropertyScope::in_packet(PacketType::Connect);
     write_properties(connect.properties, version, place, out)?;
     write_string(out, connect.client_id, "the client identifier")?;
     if let Some(will) = &connect.will {
-        write_properties(will.properties, version, Place::WILL, out)?;
+        write_properties(will.properties, version, PropertyScope::WILL, out)?;
         topic::check_name(will.topic).map_err(|_| EncodeError::TopicName)?;
         write_binary(out, will.topic.as_bytes(), "the topic of the will")?;
         write_binary(out, will.payload, "the payload of the will")?;
@@ -257,7 +262,7 @@ fn write_connack(
     write_properties(
         connack.properties,
         version,
-        Place::in_packet(PacketType::ConnAck),
+        PropertyScope::in_packet(PacketType::ConnAck),
         out,
     )
 }

@@ -4,7 +4,7 @@ use crate::error::{DecodeError, EncodeError};
 use crate::property::Properties;
 use crate::reason::ReasonCode;
 use crate::topic;
-use crate::wire::{Reader, write_binary};
+use crate::wire::{PacketReader, write_binary};
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -306,7 +306,7 @@ pub struct Filters<'a> {
 
 impl<'a> Filters<'a> {
     pub(crate) fn checked(raw: &'a [u8], version: Version) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(raw);
+        let mut reader = PacketReader::new(raw);
         if reader.is_empty() {
             return Err(DecodeError::protocol(
                 "a SUBSCRIBE without a topic filter",
@@ -333,7 +333,7 @@ impl<'a> Filters<'a> {
 
     /// Each filter with its options.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, SubscribeOptions)> {
-        let mut reader = Reader::new(self.raw);
+        let mut reader = PacketReader::new(self.raw);
         // The bytes were checked when the value was made: an error here ends the iteration.
         std::iter::from_fn(move || {
             let filter = reader.string().ok()?;
@@ -374,7 +374,7 @@ pub struct TopicFilters<'a> {
 
 impl<'a> TopicFilters<'a> {
     pub(crate) fn checked(raw: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(raw);
+        let mut reader = PacketReader::new(raw);
         if reader.is_empty() {
             return Err(DecodeError::protocol(
                 "an UNSUBSCRIBE without a topic filter",
@@ -393,7 +393,7 @@ impl<'a> TopicFilters<'a> {
 
     /// Each filter.
     pub fn iter(self) -> impl Iterator<Item = &'a str> {
-        let mut reader = Reader::new(self.raw);
+        let mut reader = PacketReader::new(self.raw);
         std::iter::from_fn(move || reader.string().ok())
     }
 }

@@ -4,27 +4,27 @@ use crate::error::{DecodeError, EncodeError};
 use crate::packet::PacketType;
 use crate::reason::ReasonCode;
 use crate::topic;
-use crate::wire::{Reader, VARINT_MAX, write_binary, write_varint};
+use crate::wire::{PacketReader, VARINT_MAX, write_binary, write_varint};
 
 const SECTION: &str = "5.0 §2.2.2.2";
 
 /// Where properties are: a packet type, or the will of a CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u16);
+pub(crate) struct PropertyScope(u16);
 
-impl Place {
+impl PropertyScope {
     /// The will; it has the bit of packet type 0, which does not exist.
-    pub const WILL: Place = Place(1);
+    pub const WILL: PropertyScope = PropertyScope(1);
 
-    pub const fn in_packet(packet: PacketType) -> Place {
-        Place(1 << packet as u8)
+    pub const fn in_packet(packet: PacketType) -> PropertyScope {
+        PropertyScope(1 << packet as u8)
     }
 }
 
 macro_rules! mask {
     ($($place:ident)*) => { 0 $(| mask!(@ $place))* };
-    (@ Will) => { Place::WILL.0 };
-    (@ $packet:ident) => { Place::in_packet(PacketType::$packet).0 };
+    (@ Will) => { PropertyScope::WILL.0 };
+    (@ $packet:ident) => { PropertyScope::in_packet(PacketType::$packet).0 };
 }
 
 macro_rules! properties {
@@ -56,7 +56,7 @@ macro_rules! properties {
 
         /// Reads one property; the bits are the places that allow it.
         #[inline]
-        fn read<'a>(reader: &mut Reader<'a>) -> Result<(Property<'a>, u16), DecodeError> {
+        fn read<'a>(reader: &mut PacketReader<'a>) -> Result<(Property<'a>, u16), DecodeError> {
             // An identifier is a variable byte integer, but all that exist take one byte.
             match reader.u8()? {
                 $($id => Ok((Property::$name(reader.$kind()?), mask!($($place)*))),)*
@@ -112,7 +112,7 @@ fn nonzero<T: PartialEq + From<u8>>(value: T) -> Result<T, DecodeError> {
 }
 
 /// Readers of the values that properties alone have, with the rules that hold in every place.
-impl<'a> Reader<'a> {
+impl<'a> PacketReader<'a> {
     fn boolean(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -162,38 +162,38 @@ impl<'a> Reader<'a> {
 mod emit {
     use super::*;
 
-    type Written = Result<(), EncodeError>;
+    type EncodeResult = Result<(), EncodeError>;
 
-    pub fn boolean(out: &mut Vec<u8>, value: bool, _: &'static str) -> Written {
+    pub fn boolean(out: &mut Vec<u8>, value: bool, _: &'static str) -> EncodeResult {
         out.push(u8::from(value));
         Ok(())
     }
-    pub fn u16(out: &mut Vec<u8>, value: u16, _: &'static str) -> Written {
+    pub fn u16(out: &mut Vec<u8>, value: u16, _: &'static str) -> EncodeResult {
         out.extend_from_slice(&value.to_be_bytes());
         Ok(())
     }
     pub use self::u16 as nonzero_u16;
     pub use self::u16 as alias;
-    pub fn u32(out: &mut Vec<u8>, value: u32, _: &'static str) -> Written {
+    pub fn u32(out: &mut Vec<u8>, value: u32, _: &'static str) -> EncodeResult {
         out.extend_from_slice(&value.to_be_bytes());
         Ok(())
     }
     pub use self::u32 as nonzero_u32;
-    pub fn nonzero_varint(out: &mut Vec<u8>, value: u32, name: &'static str) -> Written {
+    pub fn nonzero_varint(out: &mut Vec<u8>, value: u32, name: &'static str) -> EncodeResult {
         if value > VARINT_MAX {
             return Err(EncodeError::FieldTooLong(name));
         }
         write_varint(out, value);
         Ok(())
     }
-    pub fn string(out: &mut Vec<u8>, value: &str, name: &'static str) -> Written {
+    pub fn string(out: &mut Vec<u8>, value: &str, name: &'static str) -> EncodeResult {
         write_binary(out, value.as_bytes(), name)
     }
     pub use self::string as topic;
-    pub fn binary(out: &mut Vec<u8>, value: &[u8], name: &'static str) -> Written {
+    pub fn binary(out: &mut Vec<u8>, value: &[u8], name: &'static str) -> EncodeResult {
         write_binary(out, value, name)
     }
-    pub fn pair(out: &mut Vec<u8>, value: (&str, &str), name: &'static str) -> Written {
+    pub fn pair(out: &mut Vec<u8>, value: (&str, &str), name: &'static str) -> EncodeResult {
         write_binary(out, value.0.as_bytes(), name)?;
         write_binary(out, value.1.as_bytes(), name)
     }
@@ -227,13 +227,13 @@ impl<'a> Properties<'a> {
     /// If they are none, or a PUBLISH cannot have them.
     pub fn of_publish(raw: &'a [u8]) -> Result<Self, DecodeError> {
         let properties = Properties { raw };
-        properties.check(Place::in_packet(PacketType::Publish))?;
+        properties.check(PropertyScope::in_packet(PacketType::Publish))?;
         Ok(properties)
     }
 
     /// All properties in their order.
     pub fn iter(self) -> PropertiesIter<'a> {
-        PropertiesIter(Reader::new(self.raw))
+        PropertiesIter(PacketReader::new(self.raw))
     }
 
     /// The first property with this identifier.
@@ -291,7 +291,10 @@ impl<'a> Properties<'a> {
 
     /// Reads the length and the properties that follow it.
     #[inline]
-    pub(crate) fn read(reader: &mut Reader<'a>, place: Place) -> Result<Self, DecodeError> {
+    pub(crate) fn read(
+        reader: &mut PacketReader<'a>,
+        place: PropertyScope,
+    ) -> Result<Self, DecodeError> {
         let len = reader.varint()?;
         let raw = reader.bytes(len as usize)?;
         let properties = Properties { raw };
@@ -302,8 +305,8 @@ impl<'a> Properties<'a> {
     }
 
     /// Checks that `place` allows each property and that none occurs twice.
-    pub(crate) fn check(self, place: Place) -> Result<(), DecodeError> {
-        let mut reader = Reader::new(self.raw);
+    pub(crate) fn check(self, place: PropertyScope) -> Result<(), DecodeError> {
+        let mut reader = PacketReader::new(self.raw);
         let mut seen = 0u64;
         while !reader.is_empty() {
             let (property, places) = read(&mut reader)?;
@@ -317,7 +320,7 @@ impl<'a> Properties<'a> {
             }
             let repeats = id == PropertyId::UserProperty
                 || id == PropertyId::SubscriptionIdentifier
-                    && place == Place::in_packet(PacketType::Publish);
+                    && place == PropertyScope::in_packet(PacketType::Publish);
             if seen & 1 << id as u8 != 0 && !repeats {
                 return Err(
                     DecodeError::protocol("a property stands twice", SECTION).with_found(id as u8)
@@ -360,7 +363,7 @@ impl<'a> IntoIterator for Properties<'a> {
 
 /// Iterator over [`Properties`].
 #[derive(Clone, Debug)]
-pub struct PropertiesIter<'a>(Reader<'a>);
+pub struct PropertiesIter<'a>(PacketReader<'a>);
 
 impl<'a> Iterator for PropertiesIter<'a> {
     type Item = Property<'a>;
@@ -402,7 +405,7 @@ impl PropertiesBuf {
 mod tests {
     use super::*;
 
-    fn check(properties: &[Property<'_>], place: Place) -> Result<(), DecodeError> {
+    fn check(properties: &[Property<'_>], place: PropertyScope) -> Result<(), DecodeError> {
         let mut buf = PropertiesBuf::default();
         for p in properties {
             buf.push(*p).unwrap();
@@ -412,11 +415,11 @@ mod tests {
 
     #[test]
     fn a_property_stands_only_where_table_2_4_has_it() {
-        let publish = Place::in_packet(PacketType::Publish);
-        let connect = Place::in_packet(PacketType::Connect);
+        let publish = PropertyScope::in_packet(PacketType::Publish);
+        let connect = PropertyScope::in_packet(PacketType::Connect);
         assert!(check(&[Property::TopicAlias(3)], publish).is_ok());
-        assert!(check(&[Property::TopicAlias(3)], Place::WILL).is_err());
-        assert!(check(&[Property::WillDelayInterval(3)], Place::WILL).is_ok());
+        assert!(check(&[Property::TopicAlias(3)], PropertyScope::WILL).is_err());
+        assert!(check(&[Property::WillDelayInterval(3)], PropertyScope::WILL).is_ok());
         assert!(check(&[Property::WillDelayInterval(3)], connect).is_err());
         assert!(check(&[Property::ReceiveMaximum(0)], connect).is_err());
         assert!(check(&[Property::TopicAlias(0)], publish).is_err());
@@ -424,7 +427,7 @@ mod tests {
 
     #[test]
     fn only_user_properties_and_subscription_identifiers_repeat() {
-        let publish = Place::in_packet(PacketType::Publish);
+        let publish = PropertyScope::in_packet(PacketType::Publish);
         let user = Property::UserProperty(("a", "b"));
         let subscription = Property::SubscriptionIdentifier(7);
         assert!(check(&[user, user], publish).is_ok());
@@ -432,7 +435,7 @@ mod tests {
         assert!(
             check(
                 &[subscription, subscription],
-                Place::in_packet(PacketType::Subscribe)
+                PropertyScope::in_packet(PacketType::Subscribe)
             )
             .is_err()
         );
@@ -455,7 +458,7 @@ mod tests {
 
     #[test]
     fn authentication_data_needs_a_method() {
-        let connect = Place::in_packet(PacketType::Connect);
+        let connect = PropertyScope::in_packet(PacketType::Connect);
         let data = Property::AuthenticationData(b"x");
         assert!(check(&[data], connect).is_err());
         assert!(check(&[data, Property::AuthenticationMethod("m")], connect).is_ok());

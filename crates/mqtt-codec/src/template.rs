@@ -2,7 +2,7 @@
 
 use crate::error::EncodeError;
 use crate::packet::{PacketType, QoS, Version};
-use crate::property::{Place, Properties, PropertyId};
+use crate::property::{Properties, PropertyId, PropertyScope};
 use crate::topic;
 use crate::wire::{VARINT_MAX, varint_len, write_binary};
 
@@ -115,7 +115,7 @@ fn check_publish(
         return Err(EncodeError::OnlyInV5("a property"));
     }
     if !properties.is_empty() {
-        let place = Place::in_packet(PacketType::Publish);
+        let place = PropertyScope::in_packet(PacketType::Publish);
         properties.check(place).map_err(EncodeError::Invalid)?;
     }
     let alias_alone = topic.is_empty() && properties.find(PropertyId::TopicAlias).is_some();

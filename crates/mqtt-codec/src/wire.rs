@@ -78,14 +78,14 @@ pub(crate) fn write_binary(
 /// Reads through the body of one packet. Running out of bytes is an error here, since the packet
 /// said how long it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct PacketReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PacketReader<'a> {
     #[inline]
     pub fn new(body: &'a [u8]) -> Self {
-        Reader { rest: body }
+        PacketReader { rest: body }
     }
 
     #[inline]

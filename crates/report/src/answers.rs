@@ -482,7 +482,7 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_figures::criterion::Filter;
+    use pubgauge_figures::criterion::TrialFilter;
 
     use super::*;
     use pubgauge_figures::Messages;
@@ -495,7 +495,7 @@ mod tests {
             figure: "published".into(),
             comparison: Comparator::Equal,
             value: 1_000.0,
-            filter: Filter::default(),
+            filter: TrialFilter::default(),
         };
         let said = |published| {
             let mut trial = Trial {

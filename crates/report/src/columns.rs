@@ -7,15 +7,15 @@ use crate::summary::{Cell, WorkloadCells};
 
 /// A figure with its place in the table.
 #[derive(Clone, Copy)]
-pub(crate) struct Column {
+pub(crate) struct PlacedColumn {
     figure: &'static Figure,
-    pub look: figure::Column,
+    pub look: figure::FigureColumn,
 }
 
 /// The text where there is no figure.
 const NONE: &str = "-";
 
-impl Column {
+impl PlacedColumn {
     /// Its entry for a row: of counts the sum over all repeats, else the mean over those that are quoted.
     pub fn entry(&self, cell: &Cell<'_>) -> String {
         if self.is_count() {
@@ -60,10 +60,10 @@ impl Column {
 }
 
 /// The columns of a workload's table, after the name of the row and the verdict.
-pub(crate) fn columns(workload: &WorkloadCells<'_>) -> Vec<Column> {
+pub(crate) fn columns(workload: &WorkloadCells<'_>) -> Vec<PlacedColumn> {
     let figures = Figure::of_columns().into_iter();
     figures
-        .map(|(figure, look)| Column { figure, look })
+        .map(|(figure, look)| PlacedColumn { figure, look })
         .filter(|column| column.is_shown(workload))
         .collect()
 }

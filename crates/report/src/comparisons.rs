@@ -18,13 +18,13 @@ pub(crate) struct Board {
     /// Headings of the other columns.
     pub heads: Vec<String>,
     /// Rows: a name, and the entry of each column.
-    pub rows: Vec<(String, Vec<Option<Told>>)>,
+    pub rows: Vec<(String, Vec<Option<ComparisonRow>>)>,
     /// Remarks, in sentences.
     pub notes: Vec<String>,
 }
 
 /// The entry for one figure of one comparison.
-pub(crate) struct Told {
+pub(crate) struct ComparisonRow {
     /// The change: `+13.0 %`; `-` if there is none.
     pub change: String,
     /// Its interval and the number of pairs: `+9.1 to +17.0, 12 pairs`.
@@ -130,7 +130,7 @@ fn ablation(group: &[&PairComparison]) -> Vec<Board> {
     figures(group).into_iter().enumerate().map(board).collect()
 }
 
-fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
+fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> ComparisonRow {
     let change = figure.change.zip(figure.low).zip(figure.high);
     let change = change.map(|((effect, low), high)| FigureChange {
         relative: figure.relative,
@@ -143,7 +143,7 @@ fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
         1 => "1 pair".to_owned(),
         n => format!("{n} pairs"),
     };
-    Told {
+    ComparisonRow {
         change,
         interval: if interval.is_empty() {
             pairs

@@ -45,7 +45,7 @@ pub(crate) struct Tried<'a> {
 }
 
 /// Searches of one workload over one axis, which are compared with each other.
-pub(crate) struct Group<'s, 'a> {
+pub(crate) struct SearchGroup<'s, 'a> {
     /// The workload in one line, without what was searched for.
     pub words: String,
     /// The demands, in words.
@@ -127,7 +127,7 @@ fn name(all: &mut [Sought<'_>]) {
 }
 
 /// Searches that are compared with each other, in the order of the run.
-pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Group<'s, 'a>> {
+pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<SearchGroup<'s, 'a>> {
     let groups = grouped(
         all.iter()
             .map(|sought| (compared_by(sought.search), sought)),
@@ -150,7 +150,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             let whole = "every burst arrives whole, before the next one begins";
             asked.insert(0, whole.to_owned());
         }
-        Group {
+        SearchGroup {
             words: if workload.cells.is_empty() {
                 search.workload.clone()
             } else {

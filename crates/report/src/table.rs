@@ -7,7 +7,7 @@ use pubgauge_figures::{Results, Status};
 use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
-use crate::columns::{Column, columns};
+use crate::columns::{PlacedColumn, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
 use crate::terminal::{plain, wrapped};
@@ -156,7 +156,7 @@ fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
 /// The table itself.
 fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, width: usize) {
     let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
-    let mut columns: Vec<Column> = columns(workload)
+    let mut columns: Vec<PlacedColumn> = columns(workload)
         .into_iter()
         .filter(|column| column.look.from <= width)
         .collect();
@@ -165,7 +165,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
         .iter()
         .map(|cell| cell.row.chars().count() + 1);
     let name = names.max().unwrap_or(0).clamp(SHORTEST_NAME, LONGEST_NAME);
-    let room = |columns: &[Column]| {
+    let room = |columns: &[PlacedColumn]| {
         let fixed = columns.iter().map(|c| c.look.width + 1).sum::<usize>() + verdict + 1;
         width.saturating_sub(fixed)
     };

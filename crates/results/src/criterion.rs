@@ -15,12 +15,12 @@ use crate::verdict::failures_decide;
 pub struct Bearing {
     /// Whether it meets the criterion; `None` if that cannot be decided.
     pub met: Option<bool>,
-    told: Told,
+    told: FigureForm,
 }
 
 /// The form in which a figure is told.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum FigureForm {
     Value(f64),
     /// That it is this or more.
     AtLeast(f64),
@@ -44,14 +44,14 @@ impl Bearing {
     /// The figure as `show` writes it, or why there is none to compare.
     pub fn figure(&self, show: impl Fn(f64) -> String) -> String {
         match &self.told {
-            Told::Value(value) => show(*value),
-            Told::AtLeast(value) => format!("{} or more", show(*value)),
-            Told::Below(value) => format!("below {}", show(*value)),
-            Told::AtMost(value) => {
+            FigureForm::Value(value) => show(*value),
+            FigureForm::AtLeast(value) => format!("{} or more", show(*value)),
+            FigureForm::Below(value) => format!("below {}", show(*value)),
+            FigureForm::AtMost(value) => {
                 let value = show(*value);
                 format!("at most {value} (the client's own lateness included)")
             }
-            Told::Between(from, to, few) => {
+            FigureForm::Between(from, to, few) => {
                 let lies = match (from, to) {
                     (Some(from), Some(to)) => {
                         format!("between {} and {}", show(*from), show(*to))
@@ -64,26 +64,26 @@ impl Bearing {
                 let why = why.unwrap_or("more messages would tell".into());
                 format!("{lies}: {why}")
             }
-            Told::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
-            Told::OfOne(value, one, who) => {
+            FigureForm::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
+            FigureForm::OfOne(value, one, who) => {
                 format!(
                     "{} over all, {} or more for {who}",
                     show(*value),
                     show(*one)
                 )
             }
-            Told::Crowded(value) => format!(
+            FigureForm::Crowded(value) => format!(
                 "{}, while other programs kept the machine busy",
                 show(*value)
             ),
-            Told::Reason(reason) => reason.clone(),
+            FigureForm::Reason(reason) => reason.clone(),
         }
     }
 
     /// The upper bound of the figure, where no more than that is known of it.
     pub fn at_most(&self) -> Option<f64> {
         match self.told {
-            Told::Below(value) | Told::AtMost(value) => Some(value),
+            FigureForm::Below(value) | FigureForm::AtMost(value) => Some(value),
             _ => None,
         }
     }
@@ -110,14 +110,14 @@ impl Bearing {
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparator::{AtLeast, AtMost, Equal, Greater, Less};
     let said = |met, told| Bearing { met, told };
-    let because = |reason: String| said(None, Told::Reason(reason));
+    let because = |reason: String| said(None, FigureForm::Reason(reason));
     let Some((asked, window)) = Figure::in_window(&criterion.figure) else {
         return because(no_such_figure(&criterion.figure));
     };
     let status = trial.verdict.status;
     let found = asked.of(trial, criterion.filter.flow.as_deref(), window);
     let holds = |value: f64| criterion.comparison.holds(value, criterion.value);
-    let compared = |value: f64| said(Some(holds(value)), Told::Value(value));
+    let compared = |value: f64| said(Some(holds(value)), FigureForm::Value(value));
     let upper = matches!(criterion.comparison, Less | AtMost | Equal);
     let lower = matches!(criterion.comparison, Greater | AtLeast);
     let on_its_better_side = match asked.better {
@@ -129,9 +129,9 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     let below = below.filter(|most| matches!(criterion.comparison, Less | AtMost) && holds(*most));
     let beside_verdict = |met| {
         let told = match found {
-            Ok(value) => Told::Beside(value, status),
-            Err(Some(few)) => Told::Reason(format!("{few}, {}", status.word())),
-            Err(None) => Told::Reason(format!("no such figure, {}", status.word())),
+            Ok(value) => FigureForm::Beside(value, status),
+            Err(Some(few)) => FigureForm::Reason(format!("{few}, {}", status.word())),
+            Err(None) => FigureForm::Reason(format!("no such figure, {}", status.word())),
         };
         said(met, told)
     };
@@ -145,13 +145,13 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::Valid, Ok(value))
             if !asked.of_any_trial && !holds(value) && trial.verdict.others_busy.is_some() =>
         {
-            said(None, Told::Crowded(value))
+            said(None, FigureForm::Crowded(value))
         }
         (Status::Valid, Ok(value)) if one.is_some_and(|_| holds(value)) => {
             let (one, who) = one.map_or((value, String::new()), |one| {
                 (one.at_least_ns as f64, one.party.to_string())
             });
-            said(Some(false), Told::OfOne(value, one, who))
+            said(Some(false), FigureForm::OfOne(value, one, who))
         }
         (Status::Valid, found) if bounds.is_some_and(|bounds| bounds != Bounds::default()) => {
             let Bounds { at_least, at_most } = bounds.unwrap_or_default();
@@ -170,28 +170,28 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
                 None
             };
             let told = match (met, found) {
-                (Some(_), Ok(value)) => Told::Value(value),
-                (Some(_), Err(_)) => at_least.map_or(Told::Between(at_least, at_most, None), Told::AtLeast),
-                (None, _) => Told::Between(at_least, at_most, found.err().flatten()),
+                (Some(_), Ok(value)) => FigureForm::Value(value),
+                (Some(_), Err(_)) => at_least.map_or(FigureForm::Between(at_least, at_most, None), FigureForm::AtLeast),
+                (None, _) => FigureForm::Between(at_least, at_most, found.err().flatten()),
             };
             said(met, told)
         }
         (Status::Valid, Ok(value)) => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
         (Status::Valid, Err(None)) => match (below, trial.one_way) {
-            (Some(most), _) => said(Some(true), Told::Below(most)),
+            (Some(most), _) => said(Some(true), FigureForm::Below(most)),
             (None, Some(_)) => because("not measured: there was none, it is out of sight, or the clocks of the hosts are not known well enough for it".to_owned()),
             (None, None) => because("not measured: there was none, or it is out of sight".to_owned()),
         },
         (Status::Broken, _) => {
             let fails = (demands && trial.verdict.system_failed).then_some(false);
-            said(fails, Told::Reason("broken".into()))
+            said(fails, FigureForm::Reason("broken".into()))
         }
         (_, Ok(value)) if asked.of_any_trial => compared(value),
         (Status::Overloaded | Status::Lossy, _) if demands => beside_verdict(Some(false)),
         (Status::HostBound, Ok(value)) if asked.unit == Unit::PerSecond => compared(value),
         (Status::SettingBound | Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
-            said(holds(value).then_some(true), Told::AtLeast(value))
+            said(holds(value).then_some(true), FigureForm::AtLeast(value))
         }
         (Status::HostBound | Status::ClientBound, found)
             if asked.has_lateness
@@ -206,7 +206,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             let error = trial.one_way.and_then(|one_way| one_way.bound_ns);
             let most = most.map(|most| most + error.unwrap_or(0) as f64);
             match most.filter(|most| holds(*most)) {
-                Some(most) => said(Some(true), Told::AtMost(most)),
+                Some(most) => said(Some(true), FigureForm::AtMost(most)),
                 None => beside_verdict(None),
             }
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pubgauge_driver::{Attempt, Course, DriverError, Nanos};
 use pubgauge_engine::assignment::{Assignment, Role};
 use pubgauge_engine::link::stream::{Peer, link};
-use pubgauge_engine::link::{Order, Outbox, Place, Secrets, WorkerLink};
+use pubgauge_engine::link::{Order, Outbox, Secrets, WorkerLink, WorkerSite};
 use pubgauge_figures::host::{HostClock, WorkerHost};
 use pubgauge_hosts::{Companion, Hosts};
 use pubgauge_testbed::{NetworkHost, Piped};
@@ -154,7 +154,7 @@ impl HostsPlace {
     }
 }
 
-impl Place for HostsPlace {
+impl WorkerSite for HostsPlace {
     fn start(
         &self,
         mut order: Order,

@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_figures::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_network::HostRole;
-use pubgauge_testbed::shares::{Held, Share};
+use pubgauge_testbed::shares::{HeldShare, Share};
 use pubgauge_testbed::{
     Counting, OwnMemory, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,
 };
@@ -99,7 +99,7 @@ impl Instances {
     }
 
     /// How each one's share of the machine is held.
-    pub fn held(&self) -> Vec<&Held> {
+    pub fn held(&self) -> Vec<&HeldShare> {
         self.all.iter().map(|one| &one.record.share).collect()
     }
 
@@ -107,7 +107,7 @@ impl Instances {
     pub(crate) fn host_limits(&self) -> Option<HeldLimits> {
         let hosts = || self.shares.values().take(self.all.len());
         let sizes: Vec<Share> = hosts().map(|host| host.share()).collect();
-        let held: Vec<&Held> = hosts().map(|host| host.held()).collect();
+        let held: Vec<&HeldShare> = hosts().map(|host| host.held()).collect();
         on_hosts(&sizes, &held)
     }
 

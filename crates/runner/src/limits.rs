@@ -3,7 +3,7 @@
 
 use pubgauge_figures::model::HeldLimits;
 use pubgauge_quantities::lists::unique;
-use pubgauge_testbed::shares::{Held, Share, divide};
+use pubgauge_testbed::shares::{HeldShare, Share, divide};
 use pubgauge_testbed::{SystemFile, SystemKind, usable_cpus};
 
 use crate::job::ClientConfig;
@@ -67,7 +67,7 @@ impl MachineShare {
     }
 
     /// How the share was held on each instance, for the trial; `None` if none was asked for.
-    pub fn held(&self, held: &[&Held]) -> Option<HeldLimits> {
+    pub fn held(&self, held: &[&HeldShare]) -> Option<HeldLimits> {
         let limits = on_all(&self.share, held)?;
         let mut not_held = limits.not_held;
         not_held.extend(self.together.clone());
@@ -83,7 +83,7 @@ impl MachineShare {
 /// How the share of each worker process was held, for the trial; `None` if none was asked for.
 pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
     let held = place.held();
-    let held: Vec<&Held> = held.iter().collect();
+    let held: Vec<&HeldShare> = held.iter().collect();
     Some(beside_realtime(
         on_all(&place.processes.share, &held)?,
         realtime,
@@ -103,9 +103,9 @@ pub(crate) fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> H
 }
 
 /// A share counts as held where it is held on all instances that were to have it.
-pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
+pub(crate) fn on_all(share: &Share, held: &[&HeldShare]) -> Option<HeldLimits> {
     // Workers may be on different processors.
-    let how = |how: fn(&Held) -> Option<&String>| {
+    let how = |how: fn(&HeldShare) -> Option<&String>| {
         let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
         let all = unique(all.unwrap_or_default().into_iter().cloned());
         (!all.is_empty()).then(|| all.join("; "))
@@ -124,7 +124,7 @@ pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
 }
 
 /// The shares of hosts, and how they were held. Hosts of several sizes count as one that has what all of them have.
-pub(crate) fn on_hosts(sizes: &[Share], held: &[&Held]) -> Option<HeldLimits> {
+pub(crate) fn on_hosts(sizes: &[Share], held: &[&HeldShare]) -> Option<HeldLimits> {
     let first = sizes.first()?;
     if sizes.iter().all(|size| size == first) {
         return on_all(first, held);
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn hosts_of_several_sizes_count_as_one_with_all_of_theirs() {
-        let quota = Held {
+        let quota = HeldShare {
             cores_by: Some("a quota".into()),
             cores_by_quota: true,
-            ..Held::default()
+            ..HeldShare::default()
         };
         let size = |cores| Share {
             cores: Some(cores),
@@ -174,7 +174,7 @@ mod tests {
         let mut system = mosquitto();
         let nothing = MachineShare::new(&mut system, Share::default(), 1, &ClientConfig::default());
         assert_eq!(
-            (nothing.held(&[&Held::default()]), nothing.pin),
+            (nothing.held(&[&HeldShare::default()]), nothing.pin),
             (None, vec![])
         );
         assert!(system.limits.cores.is_none() && system.limits.cpus.is_empty());
@@ -189,12 +189,12 @@ mod tests {
             (system.limits.cores, system.limits.memory_mib),
             (Some(4096.0), Some(64))
         );
-        let held = Held {
+        let held = HeldShare {
             memory_by: Some("cgroup".into()),
             not_held: vec!["4096 cores: why".into()],
-            ..Held::default()
+            ..HeldShare::default()
         };
-        let other = Held {
+        let other = HeldShare {
             memory_by: None,
             ..held.clone()
         };
@@ -224,7 +224,7 @@ mod tests {
         );
         assert_eq!(
             shared
-                .held(&[&Held::default()])
+                .held(&[&HeldShare::default()])
                 .expect("asked for")
                 .not_held,
             [""; 0]
@@ -233,10 +233,10 @@ mod tests {
 
     #[test]
     fn what_became_of_the_share_of_each_worker_is_told() {
-        let on = |cpu: u32, cores_by_quota| Held {
+        let on = |cpu: u32, cores_by_quota| HeldShare {
             cores_by: Some(format!("affinity to processors {cpu}")),
             cores_by_quota,
-            ..Held::default()
+            ..HeldShare::default()
         };
         let share = Share {
             cores: Some(0.5),

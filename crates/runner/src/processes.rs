@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
-use pubgauge_engine::link::{Order, Outbox, Place, Secrets, WorkerLink};
+use pubgauge_engine::link::{Order, Outbox, Secrets, WorkerLink, WorkerSite};
 use pubgauge_network::{HostRole, HostSizes};
-use pubgauge_testbed::shares::{Held, Share};
+use pubgauge_testbed::shares::{HeldShare, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
 use crate::lock;
@@ -35,7 +35,7 @@ pub struct ProcessPlace {
     hosts: Option<Arc<HostSizes>>,
     /// The shares of these hosts.
     pub(crate) shares: HostShares,
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<HeldShare>>,
 }
 
 impl ProcessPlace {
@@ -58,12 +58,12 @@ impl ProcessPlace {
     }
 
     /// How the share of each worker that was started is held.
-    pub fn held(&self) -> Vec<Held> {
+    pub fn held(&self) -> Vec<HeldShare> {
         lock(&self.held).clone()
     }
 }
 
-impl Place for ProcessPlace {
+impl WorkerSite for ProcessPlace {
     fn start(
         &self,
         mut order: Order,

@@ -31,7 +31,7 @@ pub fn next(
 }
 
 /// A trial of a search, with its step and what it tells.
-struct Told<'a> {
+struct JudgedTrial<'a> {
     trial: &'a Trial,
     step: SearchStep,
     /// How much of the load the system delivered, in the load's unit.
@@ -46,11 +46,11 @@ fn trials_of_search<'a>(
     number: u32,
     trials: &'a [Trial],
     criteria: &[CriterionSpec],
-) -> Vec<Told<'a>> {
+) -> Vec<JudgedTrial<'a>> {
     let own = trials.iter().filter_map(|trial| {
         let step = trial.search.filter(|step| step.search == number)?;
         let (finding, why) = judge_step(axis, trial, criteria);
-        Some(Told {
+        Some(JudgedTrial {
             trial,
             step,
             achieved: achieved(axis, trial, step.load),
@@ -61,8 +61,8 @@ fn trials_of_search<'a>(
     own.collect()
 }
 
-fn steps_taken(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
-    let one = |told: &Told<'_>| StepTaken {
+fn steps_taken(axis: Axis, own: &[JudgedTrial<'_>]) -> Vec<StepTaken> {
+    let one = |told: &JudgedTrial<'_>| StepTaken {
         step: match (told.step.purpose, told.step.load) {
             (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
             (Purpose::Short, Some(load)) => Step::Short(load),
@@ -277,7 +277,7 @@ fn only_others(trial: &Trial) -> bool {
 }
 
 /// How many of the clients that are searched for were taken, where others of them were turned away.
-fn clients_taken(axis: Axis, told: &Told<'_>) -> Option<f64> {
+fn clients_taken(axis: Axis, told: &JudgedTrial<'_>) -> Option<f64> {
     let trial = told.trial;
     let away = told.finding == StepOutcome::Beyond
         && trial.verdict.status == Status::Broken
@@ -341,7 +341,10 @@ pub fn conclude(
 }
 
 /// The trial that shows what limited the load: of those beyond the limit the nearest to it.
-fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &LimitEstimate) -> Option<&'o Told<'a>> {
+fn gave_in<'o, 'a>(
+    own: &'o [JudgedTrial<'a>],
+    found: &LimitEstimate,
+) -> Option<&'o JudgedTrial<'a>> {
     let at = found.high.or(found.low)?;
     let wanted = match found.bound {
         LimitedBy::Client => StepOutcome::Client,
@@ -359,13 +362,13 @@ fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &LimitEstimate) -> Option<&'o Tol
 }
 
 /// The window that was the limit of a trial.
-fn full_window<'a>(told: &Told<'a>) -> Option<&'a PublisherWindow> {
+fn full_window<'a>(told: &JudgedTrial<'a>) -> Option<&'a PublisherWindow> {
     let bound = told.trial.verdict.has(Rule::WindowFull);
     told.trial.publisher_window.as_ref().filter(|_| bound)
 }
 
 /// How trials contradict each other.
-fn two_faces(faces: &Faces, own: &[Told<'_>]) -> String {
+fn two_faces(faces: &Faces, own: &[JudgedTrial<'_>]) -> String {
     let (failed, within) = (faces.failed, faces.within);
     let between = deciding(own).filter(|(_, load)| (failed..=within).contains(load));
     let (all, stayed) = between.fold((0_u32, 0_u32), |(all, stayed), (told, _)| {
@@ -386,7 +389,7 @@ fn two_faces(faces: &Faces, own: &[Told<'_>]) -> String {
 }
 
 /// That trials below the lower end of the interval failed.
-fn failed_below(low: f64, own: &[Told<'_>]) -> Option<String> {
+fn failed_below(low: f64, own: &[JudgedTrial<'_>]) -> Option<String> {
     let failed =
         deciding(own).filter(|(told, load)| *load < low && told.finding == StepOutcome::Beyond);
     let mut loads: Vec<f64> = failed.map(|(_, load)| load).collect();
@@ -403,7 +406,9 @@ fn failed_below(low: f64, own: &[Told<'_>]) -> Option<String> {
 }
 
 /// The trials that decide, with their loads.
-fn deciding<'o, 'a>(own: &'o [Told<'a>]) -> impl Iterator<Item = (&'o Told<'a>, f64)> {
+fn deciding<'o, 'a>(
+    own: &'o [JudgedTrial<'a>],
+) -> impl Iterator<Item = (&'o JudgedTrial<'a>, f64)> {
     let deciding = own.iter().filter(|told| {
         let told_it = matches!(told.finding, StepOutcome::Within | StepOutcome::Beyond);
         told_it && told.step.purpose != Purpose::Cost
@@ -415,8 +420,8 @@ fn notes(
     axis: Axis,
     question: &Question,
     found: &LimitEstimate,
-    gave_in: Option<&Told<'_>>,
-    own: &[Told<'_>],
+    gave_in: Option<&JudgedTrial<'_>>,
+    own: &[JudgedTrial<'_>],
 ) -> Vec<SearchNote> {
     let mut notes = Vec::new();
     let full = gave_in.and_then(full_window);

@@ -72,22 +72,22 @@ struct Metered {
     /// Its processes at the beginning.
     pids: Vec<i32>,
     sampler: Option<ProcessSampler>,
-    before: Reading,
-    used: Reading,
+    before: SizeReading,
+    used: SizeReading,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Reading {
+struct SizeReading {
     cpu_ns: Option<u64>,
     throttled_ns: Option<u64>,
 }
 
 impl Metered {
-    fn read(&mut self) -> Reading {
+    fn read(&mut self) -> SizeReading {
         let sample = self.sampler.as_mut().map(ProcessSampler::sample);
         let threads = sample.as_ref().map_or(0, |sample| sample.threads);
         self.threads = self.threads.max(threads);
-        Reading {
+        SizeReading {
             cpu_ns: sample.map(|sample| sample.cpu_ns),
             throttled_ns: self.share.throttled_ns(),
         }
@@ -105,8 +105,8 @@ impl SizeMeter {
             threads: 0,
             pids: Vec::new(),
             sampler: None,
-            before: Reading::default(),
-            used: Reading::default(),
+            before: SizeReading::default(),
+            used: SizeReading::default(),
         };
         SizeMeter {
             hosts: shares.map(metered).collect(),
@@ -137,7 +137,7 @@ impl SizeMeter {
             let mut begun = metered.share.pids();
             begun.retain(|pid| !metered.pids.contains(pid));
             let of_begun = ProcessSampler::only(&begun).sample().cpu_ns;
-            metered.used = Reading {
+            metered.used = SizeReading {
                 cpu_ns: since(now.cpu_ns, before.cpu_ns).map(|ns| ns + of_begun),
                 throttled_ns: since(now.throttled_ns, before.throttled_ns),
             };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pubgauge_engine::link::Place;
+use pubgauge_engine::link::WorkerSite;
 use pubgauge_figures::model::HeldLimits;
 use pubgauge_testbed::SystemKind;
 
@@ -42,7 +42,7 @@ impl WorkersPlace {
     }
 
     /// The engine's place for them; absent: its own, threads of this program.
-    pub fn engine_place(&self) -> Option<Arc<dyn Place>> {
+    pub fn engine_place(&self) -> Option<Arc<dyn WorkerSite>> {
         match self {
             WorkersPlace::Here => None,
             WorkersPlace::Processes(place) => Some(place.clone()),

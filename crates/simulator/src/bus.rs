@@ -80,11 +80,11 @@ pub(super) struct Parcel {
     pub(super) due: Nanos,
     pub(super) order: u64,
     pub(super) client: u32,
-    pub(super) content: Content,
+    pub(super) content: BusContent,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum BusContent {
     Message {
         topic: String,
         payload: Vec<u8>,
@@ -315,7 +315,7 @@ impl Bus {
                     told.push_str("/other");
                 }
                 let lowered = chance(&mut inner.rng, b.lowering);
-                let message = Content::Message {
+                let message = BusContent::Message {
                     lowered,
                     topic: told,
                     payload,
@@ -334,7 +334,12 @@ impl Bus {
             } else {
                 Acknowledgement::Taken
             };
-            inner.send(fleet, client, due, Content::Acknowledgement { tag, answer });
+            inner.send(
+                fleet,
+                client,
+                due,
+                BusContent::Acknowledgement { tag, answer },
+            );
         }
         self.arrived.notify_all();
     }
@@ -342,7 +347,7 @@ impl Bus {
 
 impl Inner {
     /// Puts something on its way to a client of a fleet.
-    fn send(&mut self, fleet: usize, client: u32, due: Nanos, content: Content) {
+    fn send(&mut self, fleet: usize, client: u32, due: Nanos, content: BusContent) {
         self.order += 1;
         self.fleets[fleet].push(Reverse(Parcel {
             due,
@@ -376,7 +381,7 @@ impl Inner {
             return None;
         }
         let parcel = heap.pop()?.0;
-        if let Content::Message { truth, .. } = parcel.content {
+        if let BusContent::Message { truth, .. } = parcel.content {
             self.inside -= 1;
             self.deliveries += 1;
             if let Some(record) = self.truth.as_mut().and_then(|all| all.get_mut(truth)) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::behaviour::Behaviour;
-use super::bus::{Bus, Content};
+use super::bus::{Bus, BusContent};
 use pubgauge_driver::Grant;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
@@ -22,7 +22,7 @@ pub(super) struct SimulatedFleet {
     acknowledges: bool,
     window: u64,
     grants: Vec<Grant>,
-    clients: Vec<Client>,
+    clients: Vec<ClientState>,
     topics: Vec<String>,
     topic_ids: HashMap<String, TopicId>,
     changes: VecDeque<(ClientId, Change)>,
@@ -33,7 +33,7 @@ pub(super) struct SimulatedFleet {
     property_bytes: u64,
 }
 
-struct Client {
+struct ClientState {
     name: String,
     up: bool,
     outstanding: u64,
@@ -154,7 +154,7 @@ impl SimulatedFleet {
             any = true;
             let client = ClientId(parcel.client);
             match parcel.content {
-                Content::Message {
+                BusContent::Message {
                     topic,
                     payload,
                     redelivered,
@@ -175,7 +175,7 @@ impl SimulatedFleet {
                         },
                     );
                 }
-                Content::Acknowledgement { tag, answer } => {
+                BusContent::Acknowledgement { tag, answer } => {
                     self.unsettled -= 1;
                     self.clients[parcel.client as usize].outstanding -= 1;
                     events.acknowledged(client, tag, answer);
@@ -207,7 +207,7 @@ impl Fleet for SimulatedFleet {
         };
         let falls_at = planted(&self.behaviour.disconnects);
         let unread_from = planted(&self.behaviour.unread);
-        self.clients.push(Client {
+        self.clients.push(ClientState {
             name: client.name.clone(),
             up: false,
             outstanding: 0,

@@ -12,7 +12,7 @@ use serde::forward_to_deserialize_any;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Node, TomlValue};
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) fn decode<T: DeserializeOwned>(tree: &Node) -> Result<T, Vec<Misfit>>
     let mut removed = Vec::new();
     let mut gaps: Vec<Range<usize>> = Vec::new();
     loop {
-        let misfit = match T::deserialize(Reader(&tree)) {
+        let misfit = match T::deserialize(NodeReader(&tree)) {
             Ok(value) if misfits.is_empty() => return Ok(value),
             Ok(_) => return Err(misfits),
             Err(misfit) => misfit,
@@ -158,23 +158,25 @@ impl Misfit {
 }
 
 /// Decodes one node.
-struct Reader<'a>(&'a Node);
+struct NodeReader<'a>(&'a Node);
 
-impl<'de> de::Deserializer<'de> for Reader<'_> {
+impl<'de> de::Deserializer<'de> for NodeReader<'_> {
     type Error = Misfit;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match &self.0.value {
-            Value::Text(text) => visitor.visit_str(text),
-            Value::Integer(number) => visitor.visit_i64(*number),
-            Value::Float(number) => visitor.visit_f64(*number),
-            Value::Boolean(value) => visitor.visit_bool(*value),
-            Value::Date(text) => Err(Misfit::invalid_type(
+            TomlValue::Text(text) => visitor.visit_str(text),
+            TomlValue::Integer(number) => visitor.visit_i64(*number),
+            TomlValue::Float(number) => visitor.visit_f64(*number),
+            TomlValue::Boolean(value) => visitor.visit_bool(*value),
+            TomlValue::Date(text) => Err(Misfit::invalid_type(
                 Unexpected::Other(&format!("the date {text}")),
                 &visitor,
             )),
-            Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter().map(Reader))),
-            Value::Table(entries) => visitor.visit_map(Table(entries.iter(), None)),
+            TomlValue::List(nodes) => {
+                visitor.visit_seq(SeqDeserializer::new(nodes.iter().map(NodeReader)))
+            }
+            TomlValue::Table(entries) => visitor.visit_map(TableReader(entries.iter(), None)),
         }
         .map_err(|misfit| misfit.or_at(&self.0.span))
     }
@@ -199,8 +201,8 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, Misfit> {
         let span = &self.0.span;
         let variant = match &self.0.value {
-            Value::Text(text) => Variant(text, None),
-            Value::Table(entries) if entries.len() == 1 => {
+            TomlValue::Text(text) => Variant(text, None),
+            TomlValue::Table(entries) if entries.len() == 1 => {
                 Variant(&entries[0].key, Some(&entries[0].node))
             }
             _ => {
@@ -222,7 +224,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
     }
 }
 
-impl IntoDeserializer<'_, Misfit> for Reader<'_> {
+impl IntoDeserializer<'_, Misfit> for NodeReader<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -230,9 +232,9 @@ impl IntoDeserializer<'_, Misfit> for Reader<'_> {
     }
 }
 
-struct Table<'a>(std::slice::Iter<'a, Entry>, Option<&'a Entry>);
+struct TableReader<'a>(std::slice::Iter<'a, Entry>, Option<&'a Entry>);
 
-impl<'de> MapAccess<'de> for Table<'_> {
+impl<'de> MapAccess<'de> for TableReader<'_> {
     type Error = Misfit;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -251,7 +253,7 @@ impl<'de> MapAccess<'de> for Table<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
         match self.1 {
-            Some(entry) => seed.deserialize(Reader(&entry.node)),
+            Some(entry) => seed.deserialize(NodeReader(&entry.node)),
             None => Err(Misfit::custom("a value was asked for before its key")),
         }
     }
@@ -262,27 +264,27 @@ struct Variant<'a>(&'a str, Option<&'a Node>);
 
 impl<'a, 'de> EnumAccess<'de> for Variant<'a> {
     type Error = Misfit;
-    type Variant = Content<'a>;
+    type Variant = NodeContent<'a>;
 
     fn variant_seed<V: DeserializeSeed<'de>>(
         self,
         seed: V,
-    ) -> Result<(V::Value, Content<'a>), Misfit> {
+    ) -> Result<(V::Value, NodeContent<'a>), Misfit> {
         let name: de::value::StrDeserializer<'_, Misfit> = self.0.into_deserializer();
-        Ok((seed.deserialize(name)?, Content(self.1)))
+        Ok((seed.deserialize(name)?, NodeContent(self.1)))
     }
 }
 
-struct Content<'a>(Option<&'a Node>);
+struct NodeContent<'a>(Option<&'a Node>);
 
-impl<'a> Content<'a> {
-    fn needs(self, what: &str) -> Result<Reader<'a>, Misfit> {
-        let node = self.0.map(Reader);
+impl<'a> NodeContent<'a> {
+    fn needs(self, what: &str) -> Result<NodeReader<'a>, Misfit> {
+        let node = self.0.map(NodeReader);
         node.ok_or_else(|| Misfit::custom(format!("this choice needs {what}")))
     }
 }
 
-impl<'de> VariantAccess<'de> for Content<'_> {
+impl<'de> VariantAccess<'de> for NodeContent<'_> {
     type Error = Misfit;
 
     fn unit_variant(self) -> Result<(), Misfit> {

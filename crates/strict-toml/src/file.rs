@@ -10,7 +10,7 @@ use toml::de::DeTable;
 
 use crate::decode::decode;
 use crate::problem::{InvalidInput, Problem, Sources};
-use crate::tree::{Node, Value};
+use crate::tree::{Node, TomlValue};
 
 /// Largest file in bytes; such a file is a page or two of text.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -86,7 +86,7 @@ impl StrictFile {
         let mut span = None;
         for step in steps {
             let next = match &node.value {
-                Value::List(nodes) => step.parse().ok().and_then(|nth: usize| nodes.get(nth)),
+                TomlValue::List(nodes) => step.parse().ok().and_then(|nth: usize| nodes.get(nth)),
                 _ => node.get(step).map(|entry| &entry.node),
             };
             let Some(next) = next else {

@@ -11,4 +11,4 @@ mod tree;
 
 pub use file::{MAX_DEPTH, MAX_FILE_BYTES, Noun, StrictFile, read_text, read_tree, too_deep};
 pub use problem::{InvalidInput, Problem, Sources};
-pub use tree::{Entry, Node, Value};
+pub use tree::{Entry, Node, TomlValue};

@@ -8,7 +8,7 @@ use pubgauge_driver::shortened;
 
 /// A text that problems point into: a file, or a flag that changes it.
 #[derive(Clone, Debug)]
-struct Source {
+struct SourceText {
     /// File name, or the flag with its value.
     name: String,
     text: Arc<str>,
@@ -18,13 +18,13 @@ struct Source {
 /// The texts that a tree of values was made from: a file, and flags that change it. Spans are offsets into them, as if
 /// joined in this order.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<Source>);
+pub struct Sources(Vec<SourceText>);
 
 impl Sources {
     /// Adds a text; returns the offset at which its spans begin.
     pub fn add(&mut self, name: &str, text: &str, is_flag: bool) -> usize {
         let base = self.0.iter().map(|source| source.text.len() + 1).sum();
-        self.0.push(Source {
+        self.0.push(SourceText {
             name: name.into(),
             text: text.into(),
             is_flag,

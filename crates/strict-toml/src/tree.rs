@@ -10,12 +10,12 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug)]
 pub struct Node {
     pub span: Range<usize>,
-    pub value: Value,
+    pub value: TomlValue,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum TomlValue {
     Text(String),
     Integer(i64),
     Float(f64),
@@ -35,7 +35,7 @@ pub struct Entry {
 
 impl Node {
     /// A value that stands at `span`.
-    pub fn at_span(span: &Range<usize>, value: Value) -> Node {
+    pub fn at_span(span: &Range<usize>, value: TomlValue) -> Node {
         let span = span.clone();
         Node { span, value }
     }
@@ -47,19 +47,19 @@ impl Node {
     pub fn new(node: Spanned<DeValue<'_>>, base: usize) -> Result<Node, Range<usize>> {
         let span = node.span().start + base..node.span().end + base;
         let value = match node.into_inner() {
-            DeValue::String(text) => Value::Text(text.into_owned()),
+            DeValue::String(text) => TomlValue::Text(text.into_owned()),
             DeValue::Integer(number) => {
                 let value = i64::from_str_radix(number.as_str(), number.radix());
-                Value::Integer(value.map_err(|_| span.clone())?)
+                TomlValue::Integer(value.map_err(|_| span.clone())?)
             }
             DeValue::Float(number) => {
-                Value::Float(number.as_str().parse().map_err(|_| span.clone())?)
+                TomlValue::Float(number.as_str().parse().map_err(|_| span.clone())?)
             }
-            DeValue::Boolean(value) => Value::Boolean(value),
-            DeValue::Datetime(value) => Value::Date(value.to_string()),
+            DeValue::Boolean(value) => TomlValue::Boolean(value),
+            DeValue::Datetime(value) => TomlValue::Date(value.to_string()),
             DeValue::Array(array) => {
                 let nodes = array.into_iter().map(|node| Node::new(node, base));
-                Value::List(nodes.collect::<Result<_, _>>()?)
+                TomlValue::List(nodes.collect::<Result<_, _>>()?)
             }
             DeValue::Table(table) => return Node::table(table, span, base),
         };
@@ -84,14 +84,14 @@ impl Node {
         entries.sort_by_key(|entry| entry.span.start);
         Ok(Node {
             span,
-            value: Value::Table(entries),
+            value: TomlValue::Table(entries),
         })
     }
 
     /// The keys of a table with their values; none of another value.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {
-            Value::Table(entries) => entries,
+            TomlValue::Table(entries) => entries,
             _ => &[],
         }
     }
@@ -104,7 +104,7 @@ impl Node {
     /// The text under `key`.
     pub fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.node.value {
-            Value::Text(text) => Some(text),
+            TomlValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -117,26 +117,26 @@ impl Node {
     /// The elements of the list under `key`; none if there is no list.
     pub fn list(&self, key: &str) -> &[Node] {
         match self.get(key).map(|entry| &entry.node.value) {
-            Some(Value::List(nodes)) => nodes,
+            Some(TomlValue::List(nodes)) => nodes,
             _ => &[],
         }
     }
 
     /// The list under `key`, to be changed.
     pub fn list_mut(&mut self, key: &str) -> Option<&mut Vec<Node>> {
-        let Value::Table(entries) = &mut self.value else {
+        let TomlValue::Table(entries) = &mut self.value else {
             return None;
         };
         let entry = entries.iter_mut().find(|entry| entry.key == key)?;
         match &mut entry.node.value {
-            Value::List(nodes) => Some(nodes),
+            TomlValue::List(nodes) => Some(nodes),
             _ => None,
         }
     }
 
     /// Leaves a key of this table out.
     pub fn leave_out(&mut self, key: &str) {
-        if let Value::Table(entries) = &mut self.value {
+        if let TomlValue::Table(entries) = &mut self.value {
             entries.retain(|entry| entry.key != key);
         }
     }
@@ -144,12 +144,12 @@ impl Node {
     /// The value as JSON, for what is only shown.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
-            Value::Text(text) | Value::Date(text) => text.clone().into(),
-            Value::Integer(number) => (*number).into(),
-            Value::Float(number) => (*number).into(),
-            Value::Boolean(value) => (*value).into(),
-            Value::List(nodes) => nodes.iter().map(Node::to_json).collect(),
-            Value::Table(entries) => entries
+            TomlValue::Text(text) | TomlValue::Date(text) => text.clone().into(),
+            TomlValue::Integer(number) => (*number).into(),
+            TomlValue::Float(number) => (*number).into(),
+            TomlValue::Boolean(value) => (*value).into(),
+            TomlValue::List(nodes) => nodes.iter().map(Node::to_json).collect(),
+            TomlValue::Table(entries) => entries
                 .iter()
                 .map(|entry| (entry.key.clone(), entry.node.to_json()))
                 .collect(),
@@ -162,8 +162,8 @@ impl Node {
             return self.span.clone();
         };
         let inner = match &self.value {
-            Value::Table(_) => self.get(step).map(|entry| &entry.node),
-            Value::List(nodes) => step.parse::<usize>().ok().and_then(|n| nodes.get(n)),
+            TomlValue::Table(_) => self.get(step).map(|entry| &entry.node),
+            TomlValue::List(nodes) => step.parse::<usize>().ok().and_then(|n| nodes.get(n)),
             _ => None,
         };
         match inner {
@@ -176,7 +176,7 @@ impl Node {
     /// Removes what has this span, key or value; false if nothing has, or the whole tree.
     pub(crate) fn remove(&mut self, span: &Range<usize>, removed: &mut Vec<String>) -> bool {
         match &mut self.value {
-            Value::Table(entries) => {
+            TomlValue::Table(entries) => {
                 let hit = |entry: &Entry| entry.span == *span || entry.node.span == *span;
                 if let Some(index) = entries.iter().position(hit) {
                     removed.push(entries.remove(index).key);
@@ -186,7 +186,7 @@ impl Node {
                     .iter_mut()
                     .any(|entry| entry.node.remove(span, removed))
             }
-            Value::List(nodes) => {
+            TomlValue::List(nodes) => {
                 if let Some(index) = nodes.iter().position(|node| node.span == *span) {
                     nodes.remove(index);
                     return true;
@@ -200,7 +200,7 @@ impl Node {
 
 impl Entry {
     /// A key and its value that both stand at `span`.
-    pub fn at_span(span: &Range<usize>, key: &str, value: Value) -> Entry {
+    pub fn at_span(span: &Range<usize>, key: &str, value: TomlValue) -> Entry {
         Entry {
             key: key.to_owned(),
             span: span.clone(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pubgauge_setup::Setup;
-use pubgauge_strict_toml::{Entry, Node, Problem, Value};
+use pubgauge_strict_toml::{Entry, Node, Problem, TomlValue};
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
@@ -133,7 +133,7 @@ impl Study {
             let mut wrong = |message: String| {
                 problems.push(self.sources.problem(Some(axis.span.clone()), message, None));
             };
-            let Value::List(values) = &axis.node.value else {
+            let TomlValue::List(values) = &axis.node.value else {
                 continue;
             };
             if values.is_empty() {
@@ -375,7 +375,7 @@ fn overrides(workload: &Node, path: &[String]) -> bool {
         match node.get(key) {
             Some(entry) => node = &entry.node,
             // A list or a plain value of its own is in place of all of the study's.
-            None => return !matches!(node.value, Value::Table(_)),
+            None => return !matches!(node.value, TomlValue::Table(_)),
         }
     }
     true
@@ -405,7 +405,7 @@ fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
 /// A value of an axis for names and tables.
 fn value_text(node: &Node) -> String {
     match &node.value {
-        Value::Text(text) => text.clone(),
+        TomlValue::Text(text) => text.clone(),
         _ => node.to_json().to_string(),
     }
 }

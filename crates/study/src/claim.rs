@@ -6,7 +6,8 @@ mod sides;
 
 use pubgauge_figures::figure::Figure;
 use pubgauge_figures::rule::{
-    Claim, ClaimRule, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, SUSTAINED, Side,
+    CellFilter, Claim, ClaimPart, ClaimRule, Judge, LOSS_FREE, Needs, Points, RuleGroup, SUSTAINED,
+    Side,
 };
 
 use self::figures::check_figure;
@@ -17,21 +18,21 @@ use crate::criterion::{of_whole_trials, unknown};
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
 
 /// An error in a claim: the path below it, and a message.
-pub(crate) struct Fault {
+pub(crate) struct ClaimFault {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
 }
 
-impl Fault {
-    pub(crate) fn new(key: &str, message: impl Into<String>) -> Fault {
-        Fault {
+impl ClaimFault {
+    pub(crate) fn new(key: &str, message: impl Into<String>) -> ClaimFault {
+        ClaimFault {
             path: vec![key.into()],
             message: message.into(),
         }
     }
 
     /// The same, of what lies below `step`.
-    fn below(mut self, step: &str) -> Fault {
+    fn below(mut self, step: &str) -> ClaimFault {
         self.path.insert(0, step.into());
         self
     }
@@ -47,20 +48,20 @@ pub fn without_claims(resolved: &str) -> Option<serde_json::Value> {
 }
 
 /// A claim from its form in the file.
-pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
+pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, ClaimFault> {
     if file.id.trim().is_empty() {
-        return Err(Fault::new("id", "a claim needs a name"));
+        return Err(ClaimFault::new("id", "a claim needs a name"));
     }
     let share = file
         .share
         .as_deref()
         .map(percent)
         .transpose()
-        .map_err(|m| Fault::new("share", m))?;
+        .map_err(|m| ClaimFault::new("share", m))?;
     let rules = file.rule.list();
     let none = rules.is_empty() && file.not_applicable.is_none();
     if none {
-        return Err(Fault::new(
+        return Err(ClaimFault::new(
             "id",
             "a claim needs a `rule`, or says why it is `not-applicable`",
         ));
@@ -69,16 +70,16 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
         figure: file.figure.as_ref(),
         along: file.along.as_ref(),
         verdicts: file.verdicts.as_deref().unwrap_or_default(),
-        filter: sides::cells(&file.filter).map_err(|m| Fault::new("where", m))?,
+        filter: sides::cells(&file.filter).map_err(|m| ClaimFault::new("where", m))?,
         named,
     };
     if let Some(message) = unknown(above.verdicts) {
-        return Err(Fault::new("verdicts", message));
+        return Err(ClaimFault::new("verdicts", message));
     }
-    known(&file.figure).map_err(|(key, message)| Fault::new(key, message))?;
+    known(&file.figure).map_err(|(key, message)| ClaimFault::new(key, message))?;
     let many = matches!(file.rule, RuleList::Many(_));
     let parts = above.read_parts(rules, many).map_err(|f| f.below("rule"))?;
-    let points_only = |part: &Part| {
+    let points_only = |part: &ClaimPart| {
         part.group.is_none()
             && part.rule.as_ref().is_none_or(|rule| {
                 matches!(
@@ -88,7 +89,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
             })
     };
     if share.is_some() && !parts.iter().all(points_only) {
-        return Err(Fault::new(
+        return Err(ClaimFault::new(
             "share",
             "a share counts points: of `value`, `ratio`, `difference` or `equal`",
         ));
@@ -120,7 +121,7 @@ struct Above<'a> {
     figure: Option<&'a String>,
     along: Option<&'a String>,
     verdicts: &'a [String],
-    filter: Filter,
+    filter: CellFilter,
     named: &'a Sides,
 }
 
@@ -143,7 +144,7 @@ impl<'a> Above<'a> {
         })
     }
 
-    fn read_parts(&self, files: &'a [RuleFile], many: bool) -> Result<Vec<Part>, Fault> {
+    fn read_parts(&self, files: &'a [RuleFile], many: bool) -> Result<Vec<ClaimPart>, ClaimFault> {
         let part = |(nth, file): (usize, &'a RuleFile)| {
             let letter = || match files.len() {
                 1 => String::new(),
@@ -163,16 +164,16 @@ impl<'a> Above<'a> {
         files.iter().enumerate().map(part).collect()
     }
 
-    fn read_part(&self, file: &'a RuleFile, name: String) -> Result<Part, Fault> {
-        let fault = |(key, message): (&str, String)| Fault::new(key, message);
-        let mut part = Part {
+    fn read_part(&self, file: &'a RuleFile, name: String) -> Result<ClaimPart, ClaimFault> {
+        let fault = |(key, message): (&str, String)| ClaimFault::new(key, message);
+        let mut part = ClaimPart {
             name,
             needs: Needs {
                 systems: file.needs_systems.clone(),
                 network: file.needs_network.clone(),
                 never: file.not_applicable.clone(),
             },
-            ..Part::default()
+            ..ClaimPart::default()
         };
         if file.not_applicable.is_some() {
             return Ok(part);
@@ -188,19 +189,19 @@ impl<'a> Above<'a> {
             (true, false) => ("all", &file.all, None),
             (false, false) => {
                 let message = "a part has `any` or `all`; put one into a part of the other";
-                return Err(Fault::new("all", message));
+                return Err(ClaimFault::new("all", message));
             }
         };
         if !file.sides.is_empty() || !judges::given_judges(file).is_empty() {
             let message = format!("a part with `{key}` has neither sides nor a judge of its own");
-            return Err(Fault::new(key, message));
+            return Err(ClaimFault::new(key, message));
         }
         if least.is_some_and(|least| least == 0 || least > files.len()) {
             let message = format!("`least` is 1 to {} here: the parts of `any`", files.len());
-            return Err(Fault::new("least", message));
+            return Err(ClaimFault::new("least", message));
         }
         let parts = above.read_parts(files, true).map_err(|f| f.below(key))?;
-        part.group = Some(Group { least, parts });
+        part.group = Some(RuleGroup { least, parts });
         Ok(part)
     }
 

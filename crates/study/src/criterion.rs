@@ -1,6 +1,6 @@
 //! Criteria as written in a study, in the names and units of `results.json`.
 
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::figure::{Figure, Unit};
 use pubgauge_figures::model::Status;
 use pubgauge_quantities::spelling::did_you_mean;
@@ -10,14 +10,14 @@ use crate::file::{CriterionFile, CriterionValue};
 use crate::window;
 
 /// An error in a criterion: the key, and a message.
-pub(crate) struct Fault {
+pub(crate) struct CriterionFault {
     pub(crate) key: &'static str,
     pub(crate) message: String,
 }
 
 /// The criterion that a study writes so.
-pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
-    let fault = |key, message| Fault { key, message };
+pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, CriterionFault> {
+    let fault = |key, message| CriterionFault { key, message };
     let (name, window) = window::split(&file.figure);
     let figure = Figure::named(name);
     if figure.is_some_and(|figure| !figure.is_of_one_trial()) {
@@ -55,7 +55,7 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
         },
         comparison,
         value,
-        filter: Filter {
+        filter: TrialFilter {
             systems: one(&file.system),
             workloads: one(&file.workload),
             settings: one(&file.settings),
@@ -74,7 +74,9 @@ pub(crate) fn of_whole_trials(figure: &Figure) -> String {
 }
 
 /// The only comparison of a criterion: its key, and what the figure is compared with.
-fn comparison(file: &CriterionFile) -> Result<(&'static str, Comparator, &CriterionValue), Fault> {
+fn comparison(
+    file: &CriterionFile,
+) -> Result<(&'static str, Comparator, &CriterionValue), CriterionFault> {
     let bounds = [
         ("below", Comparator::Less, &file.below),
         ("at-most", Comparator::AtMost, &file.at_most),
@@ -87,12 +89,12 @@ fn comparison(file: &CriterionFile) -> Result<(&'static str, Comparator, &Criter
         .filter_map(|(key, comparison, bound)| Some((key, comparison, bound.as_ref()?)));
     match (given.next(), given.next()) {
         (Some(only), None) => Ok(only),
-        (None, _) => Err(Fault {
+        (None, _) => Err(CriterionFault {
             key: "figure",
             message: "a criterion needs one of `below`, `at-most`, `above`, `at-least`, `equals`"
                 .into(),
         }),
-        (_, Some((key, ..))) => Err(Fault {
+        (_, Some((key, ..))) => Err(CriterionFault {
             key,
             message: format!(
                 "a criterion has one comparison; write a second criterion for `{key}`"

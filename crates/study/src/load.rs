@@ -10,7 +10,7 @@ use pubgauge_quantities::Percent;
 use pubgauge_strict_toml::InvalidInput;
 use pubgauge_workload::Workload;
 
-use crate::places::{Place, set_value, written};
+use crate::places::{ValuePosition, set_value, written};
 use crate::placing;
 use crate::resolve::{self, Traces};
 use crate::study::Study;
@@ -68,7 +68,7 @@ pub enum NoLoad {
 /// A value of a flow that is known only once the run has found it.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoad {
-    pub(crate) place: Place,
+    pub(crate) place: ValuePosition,
     /// The limit that it is a share of; searched for if absent.
     pub(crate) share: Option<ShareOfLimit>,
     /// The study with the grid's values of one cell in place.

@@ -8,7 +8,7 @@ use pubgauge_strict_toml::{InvalidInput, Node, Problem};
 use crate::cells::Cell;
 use crate::load::{OpenLoad, ShareOfLimit};
 use crate::names::not_of_study;
-use crate::places::{FIND, Place, find_places};
+use crate::places::{FIND, ValuePosition, find_places};
 use crate::planned::PlannedTrial;
 use crate::study::Study;
 
@@ -30,10 +30,10 @@ impl Study {
         problems: &mut Vec<Problem>,
     ) -> (Vec<BTreeMap<usize, Arc<OpenLoad>>>, Vec<usize>) {
         let written = find_places(&self.tree);
-        let sought: Vec<&Place> = written.iter().filter(|p| p.text == FIND).collect();
+        let sought: Vec<&ValuePosition> = written.iter().filter(|p| p.text == FIND).collect();
         let mut found = Vec::new();
         let of_cell = |cell: &Cell<'_>| {
-            let here = |place: &&Place| cell.workloads.contains(&place.workload);
+            let here = |place: &&ValuePosition| cell.workloads.contains(&place.workload);
             // Errors in its paths are reported when it is planned.
             let tree = cell.tree(bare).unwrap_or_else(|_| bare.clone());
             let open = find_places(&tree);
@@ -88,8 +88,8 @@ impl Study {
     /// The base of a value that is a share; `None` if it is searched for. An error has a message and a hint.
     fn read(
         &self,
-        place: &Place,
-        sought: &[&Place],
+        place: &ValuePosition,
+        sought: &[&ValuePosition],
     ) -> Result<Option<ShareOfLimit>, (String, Option<String>)> {
         let problem = |message: String, hint: Option<String>| Err((message, hint));
         let key = place.axis.name();
@@ -175,7 +175,7 @@ impl Study {
     }
 
     /// A value that is searched for and varies over the grid.
-    fn varied_and_sought(&self, cell: &Cell<'_>, place: &Place) -> Problem {
+    fn varied_and_sought(&self, cell: &Cell<'_>, place: &ValuePosition) -> Problem {
         let workload = self.tree.list("workload").get(place.workload);
         let own = workload.and_then(|workload| workload.get("grid"));
         let grid = own.or(self.tree.get("grid"));

@@ -3,11 +3,11 @@
 use std::borrow::Borrow;
 
 use pubgauge_figures::criterion::CriterionSpec;
-use pubgauge_figures::rule::{Claim, Part};
+use pubgauge_figures::rule::{Claim, ClaimPart};
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_strict_toml::Problem;
 
-use crate::claim::{Fault, claim};
+use crate::claim::{ClaimFault, claim};
 use crate::criterion::{self, criterion};
 use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::resolve;
@@ -36,7 +36,7 @@ impl Study {
             let read =
                 criterion(file).and_then(|criterion| match window::unknown(&file.figure, base) {
                     None => Ok(criterion),
-                    Some(message) => Err(criterion::Fault {
+                    Some(message) => Err(criterion::CriterionFault {
                         key: "figure",
                         message,
                     }),
@@ -57,18 +57,18 @@ impl Study {
         for (nth, file) in base.claim.iter().enumerate() {
             let known = claims.iter().any(|claim| claim.id == file.id);
             let read = if known {
-                Err(Fault::new(
+                Err(ClaimFault::new(
                     "id",
                     format!("claim `{}` is there twice", file.id),
                 ))
             } else {
                 claim(file, &base.side).and_then(|claim| {
-                    let unknown = |part: &Part| {
+                    let unknown = |part: &ClaimPart| {
                         let mut rules = part.rules().into_iter();
                         rules.find_map(|rule| window::unknown(&rule.figure, base))
                     };
                     let wrong = claim.parts.iter().find_map(unknown);
-                    wrong.map_or(Ok(claim), |message| Err(Fault::new("rule", message)))
+                    wrong.map_or(Ok(claim), |message| Err(ClaimFault::new("rule", message)))
                 })
             };
             match read {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pubgauge_strict_toml::{Node, Value};
+use pubgauge_strict_toml::{Node, TomlValue};
 
 use crate::tree::put_value;
 use pubgauge_search::Axis;
@@ -12,7 +12,7 @@ pub(crate) const FIND: &str = "find";
 
 /// The position of such a value in the study.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ValuePosition {
     pub(crate) axis: Axis,
     /// Index of its workload in the study's list.
     pub(crate) workload: usize,
@@ -28,18 +28,19 @@ fn is_open(text: &str) -> bool {
 }
 
 /// All such values of a study's flows.
-pub(crate) fn find_places(tree: &Node) -> Vec<Place> {
+pub(crate) fn find_places(tree: &Node) -> Vec<ValuePosition> {
     let mut places = Vec::new();
     for (workload, node) in tree.list("workload").iter().enumerate() {
         for (flow, node) in node.list("flow").iter().enumerate() {
             for entry in node.entries() {
-                let (Some(axis), Value::Text(text)) = (Axis::named(&entry.key), &entry.node.value)
+                let (Some(axis), TomlValue::Text(text)) =
+                    (Axis::named(&entry.key), &entry.node.value)
                 else {
                     continue;
                 };
                 if is_open(text) {
                     let (nth, number) = (workload.to_string(), flow.to_string());
-                    places.push(Place {
+                    places.push(ValuePosition {
                         axis,
                         workload,
                         path: ["workload", &nth, "flow", &number, &entry.key]
@@ -56,7 +57,7 @@ pub(crate) fn find_places(tree: &Node) -> Vec<Place> {
 }
 
 /// Puts a value into a place.
-pub(crate) fn set_value(tree: &mut Node, place: &Place, value: Value) {
+pub(crate) fn set_value(tree: &mut Node, place: &ValuePosition, value: TomlValue) {
     let span = place.span.clone();
     let node = Node::at_span(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
@@ -65,10 +66,10 @@ pub(crate) fn set_value(tree: &mut Node, place: &Place, value: Value) {
 }
 
 /// A load as a value of the tree.
-pub(crate) fn written(axis: Axis, load: f64) -> Value {
+pub(crate) fn written(axis: Axis, load: f64) -> TomlValue {
     match axis {
-        Axis::Rate | Axis::Payload => Value::Text(axis.written(load)),
-        _ => Value::Integer(load as i64),
+        Axis::Rate | Axis::Payload => TomlValue::Text(axis.written(load)),
+        _ => TomlValue::Integer(load as i64),
     }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn written(axis: Axis, load: f64) -> Value {
 pub(crate) fn fill(tree: &mut Node) {
     for place in find_places(tree) {
         let value = match place.axis {
-            Axis::Rate => Value::Text("max".into()),
+            Axis::Rate => TomlValue::Text("max".into()),
             axis => written(axis, axis.range().0),
         };
         set_value(tree, &place, value);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pubgauge_quantities::spelling::did_you_mean;
-use pubgauge_strict_toml::{Entry, InvalidInput, Node, Value};
+use pubgauge_strict_toml::{Entry, InvalidInput, Node, TomlValue};
 
 use crate::study::Study;
 use crate::tree::put_value;
@@ -60,8 +60,8 @@ impl Study {
         merge(&mut tree, &over, "the study").map_err(wrong)?;
         // A run that is resumed from its stored study must not scale it twice: the chosen scale
         // then changes nothing.
-        let none = Entry::at_span(&span, name, Value::Table(Vec::new()));
-        let only = Node::at_span(&span, Value::Table(vec![none]));
+        let none = Entry::at_span(&span, name, TomlValue::Table(Vec::new()));
+        let only = Node::at_span(&span, TomlValue::Table(vec![none]));
         // A table at the top of the study.
         let _ = put_value(&mut tree, &["scale"], span, &only);
         self.tree = tree;
@@ -83,7 +83,7 @@ impl Study {
                     self.sources.problem(at, message, None),
                 ));
             }
-            if !matches!(scale.node.value, Value::Table(_)) {
+            if !matches!(scale.node.value, TomlValue::Table(_)) {
                 // Decoding says what is expected.
                 return self.file().map(|_| ());
             }
@@ -97,14 +97,14 @@ impl Study {
 
 /// Merges `over` into `node`, which messages call `what`.
 fn merge(node: &mut Node, over: &Node, what: &str) -> Result<(), Misfit> {
-    if let (Value::List(list), Value::List(overs)) = (&mut node.value, &over.value)
+    if let (TomlValue::List(list), TomlValue::List(overs)) = (&mut node.value, &over.value)
         && by_name(list)
         && by_name(overs)
     {
         return overs.iter().try_for_each(|over| element(list, over, what));
     }
     match (&mut node.value, &over.value) {
-        (Value::Table(entries), Value::Table(overs)) => {
+        (TomlValue::Table(entries), TomlValue::Table(overs)) => {
             for over in overs {
                 match entries.iter_mut().find(|entry| entry.key == over.key) {
                     Some(entry) => merge(&mut entry.node, &over.node, &over.key)?,
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    fn node(value: Value) -> Node {
+    fn node(value: TomlValue) -> Node {
         Node { span: 0..0, value }
     }
 
@@ -161,16 +161,18 @@ mod tests {
             span: 0..0,
             node,
         };
-        node(Value::Table(entries.into_iter().map(entry).collect()))
+        node(TomlValue::Table(entries.into_iter().map(entry).collect()))
     }
 
     /// Values, lists of values, tables, and lists of tables with names; the latter are complete where `all`.
     fn tree(all: bool) -> impl Strategy<Value = Node> {
         let leaf = prop_oneof![
-            any::<i64>().prop_map(|n| node(Value::Integer(n))),
-            "[a-z]{1,3}".prop_map(|text| node(Value::Text(text))),
-            prop::collection::vec(any::<i64>(), 0..3).prop_map(|list| node(Value::List(
-                list.into_iter().map(|n| node(Value::Integer(n))).collect()
+            any::<i64>().prop_map(|n| node(TomlValue::Integer(n))),
+            "[a-z]{1,3}".prop_map(|text| node(TomlValue::Text(text))),
+            prop::collection::vec(any::<i64>(), 0..3).prop_map(|list| node(TomlValue::List(
+                list.into_iter()
+                    .map(|n| node(TomlValue::Integer(n)))
+                    .collect()
             ))),
         ];
         let tables = leaf.prop_recursive(3, 24, 4, move |inner| {
@@ -182,10 +184,10 @@ mod tests {
                 named.prop_map(|elements| {
                     let element =
                         |(name, entries): (String, std::collections::BTreeMap<String, Node>)| {
-                            let name = ("name".to_owned(), node(Value::Text(name)));
+                            let name = ("name".to_owned(), node(TomlValue::Text(name)));
                             table(entries.into_iter().chain([name]))
                         };
-                    node(Value::List(elements.into_iter().map(element).collect()))
+                    node(TomlValue::List(elements.into_iter().map(element).collect()))
                 }),
             ]
         });
@@ -195,16 +197,16 @@ mod tests {
     /// Whether a node has others below it that are merged one by one.
     fn inner(node: &Node) -> bool {
         match &node.value {
-            Value::Table(_) => true,
-            Value::List(list) => by_name(list),
+            TomlValue::Table(_) => true,
+            TomlValue::List(list) => by_name(list),
             _ => false,
         }
     }
 
     fn below<'a>(node: &'a Node, step: &str) -> Option<&'a Node> {
         match &node.value {
-            Value::Table(_) => node.get(step).map(|entry| &entry.node),
-            Value::List(list) if by_name(list) => {
+            TomlValue::Table(_) => node.get(step).map(|entry| &entry.node),
+            TomlValue::List(list) if by_name(list) => {
                 list.iter().find(|node| label(node) == Some(step))
             }
             _ => None,
@@ -213,8 +215,8 @@ mod tests {
 
     fn steps(node: &Node) -> Vec<String> {
         match &node.value {
-            Value::Table(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
-            Value::List(list) if by_name(list) => {
+            TomlValue::Table(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
+            TomlValue::List(list) if by_name(list) => {
                 list.iter().filter_map(label).map(str::to_owned).collect()
             }
             _ => Vec::new(),
@@ -224,7 +226,7 @@ mod tests {
     /// The value that must be at a place, worked out from the definition and not as `merge` does it.
     fn expected(base: Option<&Node>, over: Option<&Node>) -> serde_json::Value {
         let same_kind = |a: &Node, b: &Node| {
-            matches!(a.value, Value::Table(_)) == matches!(b.value, Value::Table(_))
+            matches!(a.value, TomlValue::Table(_)) == matches!(b.value, TomlValue::Table(_))
         };
         match (base, over) {
             (Some(base), None) => base.to_json(),
@@ -240,7 +242,7 @@ mod tests {
                     .iter()
                     .map(|step| (step.clone(), expected(below(base, step), below(over, step))));
                 match base.value {
-                    Value::Table(_) => each.collect(),
+                    TomlValue::Table(_) => each.collect(),
                     _ => each.map(|(_, value)| value).collect(),
                 }
             }

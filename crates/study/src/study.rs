@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pubgauge_strict_toml::{
-    Entry, InvalidInput, MAX_DEPTH, Node, Noun, Sources, Value, read_text, read_tree, too_deep,
+    Entry, InvalidInput, MAX_DEPTH, Node, Noun, Sources, TomlValue, read_text, read_tree, too_deep,
 };
 use toml::de::DeValue;
 
@@ -143,12 +143,12 @@ impl Study {
         let span = base..base + set.len();
         let mut node = match DeValue::parse(value) {
             Ok(parsed) => Node::new(parsed, base),
-            Err(_) => Ok(Node::at_span(&span, Value::Text(value.to_string()))),
+            Err(_) => Ok(Node::at_span(&span, TomlValue::Text(value.to_string()))),
         }
         .map_err(|_| wrong(format!("{value} is out of range")))?;
         // Text whose quotes the shell removed, such as `64B`; and dates, which no key has.
-        if let Value::Date(text) = node.value {
-            node.value = Value::Text(text);
+        if let TomlValue::Date(text) = node.value {
+            node.value = TomlValue::Text(text);
         }
         node.span = span.clone();
         let mut tree = self.tree.clone();
@@ -180,19 +180,23 @@ impl Study {
             let base = self.sources.add(&flag, name, true);
             given.push((name, base..base + name.len()));
         }
-        let Value::Table(entries) = &mut self.tree.value else {
+        let TomlValue::Table(entries) = &mut self.tree.value else {
             return Ok(());
         };
         let Some((_, span)) = given.first().cloned() else {
             return Ok(());
         };
         if !entries.iter().any(|entry| entry.key == "settings") {
-            let one = Node::at_span(&span, Value::Table(Vec::new()));
-            entries.push(Entry::at_span(&span, "settings", Value::List(vec![one])));
+            let one = Node::at_span(&span, TomlValue::Table(Vec::new()));
+            entries.push(Entry::at_span(
+                &span,
+                "settings",
+                TomlValue::List(vec![one]),
+            ));
         }
         for entry in entries.iter_mut().filter(|entry| entry.key == "settings") {
             let variants = match &entry.node.value {
-                Value::List(variants) => variants.clone(),
+                TomlValue::List(variants) => variants.clone(),
                 _ => vec![entry.node.clone()],
             };
             let with_each = variants.iter().flat_map(|variant| {
@@ -201,7 +205,7 @@ impl Study {
                     .map(|(name, span)| with_profile(variant, name, span.clone()))
             });
             let with_each = with_each.collect();
-            entry.node.value = Value::List(with_each);
+            entry.node.value = TomlValue::List(with_each);
         }
         self.rename_variants(&given);
         Ok(())
@@ -221,7 +225,7 @@ impl Study {
             *names = each
                 .map(|(name, (profile, _))| {
                     let mut node = name.clone();
-                    if let Value::Text(text) = &mut node.value {
+                    if let TomlValue::Text(text) = &mut node.value {
                         let own = format!("{text}-{profile}");
                         // A variant without a name has that of its profile.
                         *text = if named.contains(&own) {

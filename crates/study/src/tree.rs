@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pubgauge_strict_toml::{Entry, Node, Value};
+use pubgauge_strict_toml::{Entry, Node, TomlValue};
 
 /// Where a value is missing from a path that was to be set.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,11 +83,11 @@ fn put_below(
         return Ok(());
     };
     match &mut node.value {
-        Value::List(nodes) => {
+        TomlValue::List(nodes) => {
             if let Some(node) = element(nodes, step) {
                 return put_below("", node, rest, key_span, value);
             }
-            let tables = nodes.iter().all(|n| matches!(n.value, Value::Table(_)));
+            let tables = nodes.iter().all(|n| matches!(n.value, TomlValue::Table(_)));
             let key = rest.is_empty()
                 || TABLES
                     .iter()
@@ -108,16 +108,16 @@ fn put_below(
             }
             Ok(())
         }
-        Value::Table(entries) => {
+        TomlValue::Table(entries) => {
             let index = entries.iter().position(|entry| entry.key == *step);
             let index = index.unwrap_or_else(|| {
-                let table = Value::Table(Vec::new());
+                let table = TomlValue::Table(Vec::new());
                 let empty = match LISTS.contains(step) {
                     // `--set settings.reliability=...` needs a variant to go to.
                     true if *step == "settings" => {
-                        Value::List(vec![Node::at_span(&key_span, table)])
+                        TomlValue::List(vec![Node::at_span(&key_span, table)])
                     }
-                    true => Value::List(Vec::new()),
+                    true => TomlValue::List(Vec::new()),
                     false => table,
                 };
                 entries.push(Entry::at_span(&key_span, step, empty));
@@ -137,11 +137,11 @@ fn put_below(
 pub(crate) fn with_profile(settings: &Node, profile: &str, span: Range<usize>) -> Node {
     let mut variant = settings.clone();
     let name = settings.name().map(|own| format!("{own}-{profile}"));
-    if let Value::Table(entries) = &mut variant.value {
+    if let TomlValue::Table(entries) = &mut variant.value {
         for (key, value) in [("name", name), ("profile", Some(profile.to_owned()))] {
             let Some(value) = value else { continue };
             entries.retain(|entry| entry.key != key);
-            entries.push(Entry::at_span(&span, key, Value::Text(value)));
+            entries.push(Entry::at_span(&span, key, TomlValue::Text(value)));
         }
     }
     variant
@@ -151,7 +151,7 @@ pub(crate) fn with_profile(settings: &Node, profile: &str, span: Range<usize>) -
 /// neutral settings are a type of their own that has neither; a single `[settings]` counts as a
 /// list of one.
 pub(crate) fn split_settings(tree: &mut Node) {
-    let Value::Table(entries) = &mut tree.value else {
+    let TomlValue::Table(entries) = &mut tree.value else {
         return;
     };
     for key in ["settings", "ablation"] {
@@ -162,20 +162,20 @@ pub(crate) fn split_settings(tree: &mut Node) {
 }
 /// Splits a list of settings.
 fn split(settings: &mut Node) {
-    if let Value::Table(_) = settings.value {
+    if let TomlValue::Table(_) = settings.value {
         let one = settings.clone();
-        settings.value = Value::List(vec![one]);
+        settings.value = TomlValue::List(vec![one]);
     }
-    let Value::List(variants) = &mut settings.value else {
+    let TomlValue::List(variants) = &mut settings.value else {
         return;
     };
     for variant in variants {
         let span = variant.span.clone();
-        if let Value::Table(entries) = &mut variant.value {
+        if let TomlValue::Table(entries) = &mut variant.value {
             let (mut named, ask): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
                 .into_iter()
                 .partition(|entry| ["name", "profile"].contains(&entry.key.as_str()));
-            named.push(Entry::at_span(&span, "ask", Value::Table(ask)));
+            named.push(Entry::at_span(&span, "ask", TomlValue::Table(ask)));
             *entries = named;
         }
     }

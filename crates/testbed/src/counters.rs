@@ -173,7 +173,7 @@ impl Counting {
         let until = Instant::now() + self.time_out();
         let mut topics = match &self.counters.http {
             Some(_) => None,
-            None => match topic::Reader::open(&self.counters, &self.target, driver) {
+            None => match topic::CountsReader::open(&self.counters, &self.target, driver) {
                 Ok(reader) => Some(reader),
                 Err(why) => return self.counted(&Err(why)),
             },

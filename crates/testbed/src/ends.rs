@@ -49,10 +49,10 @@ impl Ends {
 
 /// A stream that is read on a thread of its own until it ends.
 #[derive(Debug)]
-pub(crate) struct Listened(Arc<Shared>);
+pub(crate) struct Listened(Arc<SharedEnds>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedEnds {
     heard: Mutex<Heard>,
     has_ended: Condvar,
 }
@@ -69,7 +69,7 @@ impl Listened {
     /// # Errors
     /// If no thread can be started.
     pub fn start_reading(stream: impl Read + Send + 'static) -> io::Result<Listened> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedEnds>::default();
         let own = shared.clone();
         let thread = std::thread::Builder::new().name("stderr".into());
         thread.spawn(move || own.listen(stream))?;
@@ -89,7 +89,7 @@ impl Listened {
     }
 }
 
-impl Shared {
+impl SharedEnds {
     fn listen(&self, mut stream: impl Read) {
         let mut piece = vec![0; KEPT];
         loop {

@@ -19,7 +19,7 @@ use crate::namespace::{self, NetworkHost};
 use crate::procfs;
 use crate::realtime::usable_cpus;
 use crate::residents::{KILL_TIME, MARK, end_residents};
-use crate::shares::{self, Held, Holding, HostShare, Share};
+use crate::shares::{self, HeldShare, Holding, HostShare, Share};
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +92,14 @@ pub(crate) struct Instance {
     /// guard was killed.
     holding: Mutex<Holding>,
     /// Its share as it was held.
-    pub held: Held,
-    state: Mutex<State>,
+    pub held: HeldShare,
+    state: Mutex<InstanceState>,
     /// How it ended. Locked while stopping, so that a second caller waits for the first.
     stopping: Mutex<Option<Stopped>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct State {
+struct InstanceState {
     system_pid: Option<i32>,
     exited: Option<i32>,
     /// How many of the signals that were asked for have been sent.
@@ -217,7 +217,7 @@ impl Instance {
     }
 
     /// Reads the guard's reports, waiting at most `time_out` for a new one.
-    fn update(&self, time_out: Duration) -> State {
+    fn update(&self, time_out: Duration) -> InstanceState {
         let report = {
             let guard = self.shared_guard();
             guard.as_ref().and_then(|guard| guard.report(time_out))
@@ -386,7 +386,7 @@ impl Instance {
         let before = self.update(Duration::ZERO).signalled;
         self.with_guard(|guard| guard.signal(signal));
         let deadline = Instant::now() + KILL_TIME;
-        let sent = |state: State| state.signalled != before || state.gone;
+        let sent = |state: InstanceState| state.signalled != before || state.gone;
         // Without a guard there is nothing to signal.
         let guarded = || self.shared_guard().is_some() && Instant::now() < deadline;
         while guarded() && !sent(self.update(Duration::from_millis(50))) {}

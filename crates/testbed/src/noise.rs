@@ -29,13 +29,13 @@ const CAPACITY: usize = 1 << 18;
 /// weighs as much as a quiet one. The thread costs 5 to 10 µs of CPU a wake-up, up to 0.3 % of a
 /// processor; [`NoiseMeter::tid`] gives its number, so that its cost is not added to the client's.
 pub struct NoiseMeter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedNoise>,
     began: Nanos,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedNoise {
     stop: AtomicBool,
     tid: AtomicI32,
     dropped: AtomicU64,
@@ -48,7 +48,7 @@ impl NoiseMeter {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start() -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedNoise::default());
         let theirs = Arc::clone(&shared);
         let began = monotonic_now();
         let thread = std::thread::Builder::new()
@@ -104,7 +104,7 @@ impl Drop for NoiseMeter {
     }
 }
 
-impl Shared {
+impl SharedNoise {
     fn measure(&self, began: Nanos) {
         self.tid.store(current_tid(), Ordering::Relaxed);
         // A refusal is no error: the figures then show 50 µs of slack, as other programs have it.

@@ -13,7 +13,7 @@ use crate::ends::Listened;
 use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;
-use crate::shares::{self, Held, Holding, HostShare, Share};
+use crate::shares::{self, HeldShare, Holding, HostShare, Share};
 
 /// How long to wait for the end of a process that has closed its output.
 const ENDING: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub struct Piped {
     /// Never a file: a stranger's would fill the disk.
     stderr: Listened,
     share: Share,
-    held: Held,
+    held: HeldShare,
     /// The guard removes the control groups; this does where the guard was killed.
     _holding: Holding,
 }
@@ -123,7 +123,7 @@ impl Piped {
     }
 
     /// Which limits hold.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &HeldShare {
         &self.held
     }
 

@@ -60,11 +60,11 @@ impl Ports {
 /// Ports that are kept while their system is down. Nothing listens on them, so connections are
 /// refused. No other program gets them, and the kernel does not use one as the source port of a
 /// client's connection to that very port, which would connect the client to itself.
-pub(crate) struct Held(
+pub(crate) struct HeldPorts(
     #[expect(dead_code, reason = "holds by being open")] Vec<rustix::fd::OwnedFd>,
 );
 
-impl Held {
+impl HeldPorts {
     /// Takes those of the ports that are free.
     pub fn take(ports: &[u16]) -> Self {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
@@ -76,7 +76,7 @@ impl Held {
             bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))?;
             Ok(socket)
         };
-        Held(ports.iter().filter_map(|port| hold(port).ok()).collect())
+        HeldPorts(ports.iter().filter_map(|port| hold(port).ok()).collect())
     }
 }
 

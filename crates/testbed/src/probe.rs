@@ -33,7 +33,7 @@ pub(crate) fn probe(
     let mut attempt = Attempt {
         fleet: open(driver, target, 2)?,
         until,
-        seen: Seen::default(),
+        seen: ProbeArrivals::default(),
     };
     let result = attempt.connect_both(what, driver.traits(&Settings::default()).publishers_first);
     attempt.fleet.close(monotonic_now() + CLOSE_NS);
@@ -63,18 +63,18 @@ const MARK: Mark = Mark::from_seed(63);
 struct Attempt {
     fleet: Box<dyn Fleet>,
     until: Nanos,
-    seen: Seen,
+    seen: ProbeArrivals,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProbeArrivals {
     connected: Vec<(ClientId, Option<String>)>,
     subscribed: bool,
     delivered: u32,
     failed: Option<String>,
 }
 
-impl Events for Seen {
+impl Events for ProbeArrivals {
     fn arrived(&mut self) {}
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
@@ -170,7 +170,11 @@ impl Attempt {
         Ok((client, connected.and_then(|(_, address)| address.clone())))
     }
 
-    fn poll_until(&mut self, else_: &str, done: impl Fn(&Seen) -> bool) -> Result<(), String> {
+    fn poll_until(
+        &mut self,
+        else_: &str,
+        done: impl Fn(&ProbeArrivals) -> bool,
+    ) -> Result<(), String> {
         if self.poll(self.until, done)? {
             Ok(())
         } else {
@@ -179,7 +183,11 @@ impl Attempt {
     }
 
     /// Polls until `done` or until the time is over, and tells which.
-    fn poll(&mut self, until: Nanos, done: impl Fn(&Seen) -> bool) -> Result<bool, String> {
+    fn poll(
+        &mut self,
+        until: Nanos,
+        done: impl Fn(&ProbeArrivals) -> bool,
+    ) -> Result<bool, String> {
         loop {
             if let Some(why) = self.seen.failed.take() {
                 return Err(why);

@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::file::{Counters, When};
 use crate::instance::{Instance, StartPlan, Stopped, Way, run_hooks, tree};
 use crate::namespace::{self, NetworkHost};
-use crate::ports::Held;
+use crate::ports::HeldPorts;
 use crate::readiness::{NotReady, Readiness};
 use crate::shares;
 use crate::start_error::StartError;
@@ -45,7 +45,7 @@ pub(crate) struct Life {
     pub readiness: Readiness,
     pub ports: Vec<u16>,
     /// Reserves the ports while the system is down.
-    pub held: Option<Held>,
+    pub held: Option<HeldPorts>,
 }
 
 /// The started processes, for the results.
@@ -62,7 +62,7 @@ pub struct Record {
     /// The configuration files as they were written, by path in the private folder.
     pub files: BTreeMap<String, String>,
     /// How its share of the machine was limited.
-    pub share: shares::Held,
+    pub share: shares::HeldShare,
     /// Seconds until it was ready, with the preparation of its folder and the hooks.
     pub start_s: f64,
 }
@@ -180,7 +180,7 @@ impl Running {
         };
         let stopped = life.instance.end(way);
         if life.held.is_none() {
-            let held = namespace::run_on(life.plan.host.as_ref(), || Held::take(&life.ports));
+            let held = namespace::run_on(life.plan.host.as_ref(), || HeldPorts::take(&life.ports));
             life.held = held.ok();
         }
         stopped

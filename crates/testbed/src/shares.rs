@@ -23,28 +23,28 @@ mod share;
 use std::ffi::CString;
 
 use cgroup::Cgroups;
-pub(crate) use cgroup::Group;
+pub(crate) use cgroup::ControlGroup;
 pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 pub use pubgauge_quantities::Share;
-pub use share::{Held, PERIOD_US};
+pub use share::{HeldShare, PERIOD_US};
 pub(crate) use share::{in_turn, next_processors};
 
 /// A share that is held until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
-    pub held: Held,
+    pub held: HeldShare,
     /// The processors to stay on, instead of a quota; empty: no restriction.
     pub cpus: Vec<usize>,
     /// The system's own settings, for what the kernel does not hold.
     pub env: Vec<(String, String)>,
-    pub groups: Vec<Group>,
+    pub groups: Vec<ControlGroup>,
 }
 
 impl Holding {
     /// Its groups, as a guard takes them.
     pub(crate) fn names(&self) -> Vec<[CString; 2]> {
-        self.groups.iter().map(Group::names).collect()
+        self.groups.iter().map(ControlGroup::names).collect()
     }
 }
 
@@ -121,7 +121,7 @@ fn hold_by(
 }
 
 /// How a share would be held here, as far as can be told without making control groups.
-pub fn foresee(share: &Share) -> Held {
+pub fn foresee(share: &Share) -> HeldShare {
     Cgroups::of_this_process().foresee(share)
 }
 

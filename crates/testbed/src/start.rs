@@ -23,7 +23,7 @@ use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
-use crate::shares::Held;
+use crate::shares::HeldShare;
 use crate::start_error::{PLAIN, StartError};
 use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
@@ -420,16 +420,16 @@ fn record(system: &SystemFile) -> Record {
 
 /// How the share of a system that is not started is held: not at all. Of a system that is started,
 /// the start tells.
-fn not_started(system: &SystemFile) -> Held {
+fn not_started(system: &SystemFile) -> HeldShare {
     let why = match system.kind {
-        _ if system.limits.share().is_none() => return Held::default(),
+        _ if system.limits.share().is_none() => return HeldShare::default(),
         SystemKind::Library => "the system works inside the client",
         SystemKind::External => "pubgauge did not start the system",
-        _ => return Held::default(),
+        _ => return HeldShare::default(),
     };
-    Held {
+    HeldShare {
         not_held: vec![format!("cores and memory: {why}")],
-        ..Held::default()
+        ..HeldShare::default()
     }
 }
 

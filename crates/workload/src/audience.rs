@@ -107,7 +107,7 @@ impl Audience {
     /// connection, members of one group with different filters, too many streams.
     pub fn new(workload: &Workload) -> Result<Self, AudienceError> {
         let (streams, first) = number(workload)?;
-        let topics = Topics::new(workload, &streams);
+        let topics = SortedTopics::new(workload, &streams);
         // Filters and groups are of one broker.
         let mut matched: HashMap<(u32, Vec<&str>), Ranges> = HashMap::new();
         let mut groups: HashMap<(u32, &str, Vec<&str>), u32> = HashMap::new();
@@ -317,7 +317,7 @@ fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
 }
 
 /// All topics in byte order, each with its stream: topics with a common prefix are adjacent.
-struct Topics<'a> {
+struct SortedTopics<'a> {
     sorted: Sorted<'a>,
     /// The broker of each stream.
     brokers: Vec<u32>,
@@ -326,7 +326,7 @@ struct Topics<'a> {
 /// Topics in byte order, each with a number: topics with a common prefix are adjacent.
 pub(crate) struct Sorted<'a>(Vec<(&'a str, u32)>);
 
-impl<'a> Topics<'a> {
+impl<'a> SortedTopics<'a> {
     fn new(workload: &'a Workload, streams: &[StreamInfo]) -> Self {
         let publisher = |stream: &StreamInfo| {
             &workload.flows[stream.flow as usize].publishers[stream.publisher as usize]
@@ -336,7 +336,7 @@ impl<'a> Topics<'a> {
             let device = workload.devices.get(publisher(stream).device as usize);
             device.map_or(0, |device| device.broker)
         };
-        Topics {
+        SortedTopics {
             sorted: Sorted::new(streams.iter().map(topic).zip(0..)),
             brokers: streams.iter().map(broker).collect(),
         }

@@ -16,7 +16,7 @@ use crate::model::{Arrivals, Flow, Sizes};
 pub use crate::model::{Replay, ReplayMode};
 use crate::trace::TraceError;
 use crate::units::{BURST_SLOT, Nanos};
-use pace::{Pace, Point};
+use pace::{Pace, SchedulePoint};
 use replay::Player;
 pub use shard::Shard;
 use size::SizeModel;
@@ -74,10 +74,10 @@ pub struct Schedule {
     sizes: SizeModel,
     /// Messages due at or after this are not sent.
     end: Nanos,
-    source: Source,
+    source: ScheduleSource,
 }
 
-enum Source {
+enum ScheduleSource {
     Nothing,
     /// Publishers in turn, at once, for ever. `next` is a position in the shard, here and below.
     FlatOut {
@@ -86,11 +86,11 @@ enum Source {
     },
     Periodic {
         pace: Pace,
-        point: Point,
+        point: SchedulePoint,
         /// From one publisher of the shard to another that is this many further on in the flow.
-        step: (u32, Point),
+        step: (u32, SchedulePoint),
         /// From its last to its first.
-        wrap: Point,
+        wrap: SchedulePoint,
         round: u64,
         next: usize,
     },
@@ -171,9 +171,9 @@ impl Schedule {
             return Err(ScheduleError::RecordedSizesWithoutTrace);
         }
         let source = if shard.is_empty() {
-            Source::Nothing
+            ScheduleSource::Nothing
         } else {
-            Source::new(&flow.arrivals, &shard, count as u64, seed)?
+            ScheduleSource::new(&flow.arrivals, &shard, count as u64, seed)?
         };
         Ok(Schedule {
             seed,
@@ -189,7 +189,7 @@ impl Schedule {
     /// (nanoseconds from the flow's start) or the first multiple of the burst's period after that. Does
     /// nothing for arrivals without bursts.
     pub fn next_burst_at(&mut self, at: Nanos) {
-        if let Source::Bursts {
+        if let ScheduleSource::Bursts {
             every,
             slot,
             begun,
@@ -222,7 +222,7 @@ impl Schedule {
     }
 }
 
-impl Source {
+impl ScheduleSource {
     fn new(
         arrivals: &Arrivals,
         shard: &Shard,
@@ -233,11 +233,11 @@ impl Source {
         let next = 0;
         let source = match *arrivals {
             Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. } => {
-                Source::FlatOut { round: 0, next }
+                ScheduleSource::FlatOut { round: 0, next }
             }
             Arrivals::Periodic { per_s } => match Pace::new(per_s) {
-                None => Source::Nothing,
-                Some(pace) => Source::Periodic {
+                None => ScheduleSource::Nothing,
+                Some(pace) => ScheduleSource::Periodic {
                     pace,
                     point: pace.due_time(u64::from(first)),
                     step: (1, pace.due_time(1)),
@@ -249,9 +249,9 @@ impl Source {
             Arrivals::Poisson { per_s } => {
                 let share = per_s * shard.len() as f64 / count as f64;
                 if !(share > 0.0 && share.is_finite()) {
-                    return Ok(Source::Nothing);
+                    return Ok(ScheduleSource::Nothing);
                 }
-                Source::Poisson {
+                ScheduleSource::Poisson {
                     mean_gap: 1e9 / share,
                     at: 0.0,
                     draws: Draws::new(seed, u64::MAX - u64::from(first), 0),
@@ -263,7 +263,7 @@ impl Source {
                 on,
                 off,
             } => match Pace::new(per_s) {
-                Some(pace) if on > 0 => Source::OnOff {
+                Some(pace) if on > 0 => ScheduleSource::OnOff {
                     pace,
                     per_burst: pace.due_within(on),
                     cycle: on.saturating_add(off),
@@ -271,12 +271,12 @@ impl Source {
                     round: 0,
                     next,
                 },
-                _ => Source::Nothing,
+                _ => ScheduleSource::Nothing,
             },
             Arrivals::Bursts { messages: 0, .. } | Arrivals::Bursts { every: Some(0), .. } => {
-                Source::Nothing
+                ScheduleSource::Nothing
             }
-            Arrivals::Bursts { messages, every } => Source::Bursts {
+            Arrivals::Bursts { messages, every } => ScheduleSource::Bursts {
                 every: every.unwrap_or(BURST_SLOT),
                 messages: u64::from(messages),
                 slot: 0,
@@ -291,7 +291,7 @@ impl Source {
                 let trace = replay
                     .open()
                     .map_err(|error| ScheduleError::Trace(error.into()))?;
-                Source::Replay {
+                ScheduleSource::Replay {
                     player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),
                     sent: vec![0; shard.len()].into(),
                 }
@@ -317,14 +317,14 @@ impl Iterator for Schedule {
             wrapped
         };
         let (at, position, nth) = match &mut self.source {
-            Source::Nothing => return None,
-            Source::FlatOut { round, next } => {
+            ScheduleSource::Nothing => return None,
+            ScheduleSource::FlatOut { round, next } => {
                 let message = (0, *next, *round);
                 turn(next, round);
                 // Flat out there are no due times, so the engine ends the flow.
                 return Some(self.message(message.0, message.1, message.2));
             }
-            Source::Periodic {
+            ScheduleSource::Periodic {
                 pace,
                 point,
                 step,
@@ -345,7 +345,7 @@ impl Iterator for Schedule {
                 }
                 message
             }
-            Source::Poisson {
+            ScheduleSource::Poisson {
                 mean_gap,
                 at,
                 draws,
@@ -357,7 +357,7 @@ impl Iterator for Schedule {
                 sent[index] += 1;
                 (*at as Nanos, index, nth)
             }
-            Source::OnOff {
+            ScheduleSource::OnOff {
                 pace,
                 per_burst,
                 cycle,
@@ -372,7 +372,7 @@ impl Iterator for Schedule {
                 turn(next, round);
                 message
             }
-            Source::Bursts {
+            ScheduleSource::Bursts {
                 every,
                 messages,
                 slot,
@@ -389,7 +389,7 @@ impl Iterator for Schedule {
                 }
                 message
             }
-            Source::Replay { player, sent } => {
+            ScheduleSource::Replay { player, sent } => {
                 let played = player.next()?;
                 if played.at >= self.end {
                     return None;

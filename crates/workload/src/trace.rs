@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::units::{MIN_SIZE, Nanos, SECOND};
-pub use builder::Reading;
+pub use builder::TraceReading;
 use builder::{Builder, NONE, SHIFT};
 pub use format::{OnChange, TraceColumn, TraceFormat};
 pub use source::{TraceError, TraceSource};
@@ -33,7 +33,7 @@ pub struct Trace {
     /// Topics, in the order in which they first appear.
     pub topics: Vec<String>,
     /// Messages, in order of time; at least one.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<TraceReading>,
     /// Distinct payloads.
     payloads: Vec<Arc<[u8]>>,
     /// Readings shorter than [`MIN_SIZE`], which are padded to it.
@@ -71,7 +71,7 @@ impl Trace {
             sum.update(payload);
         }
         for reading in &self.readings {
-            let Reading {
+            let TraceReading {
                 at,
                 device,
                 size,
@@ -147,17 +147,17 @@ impl Trace {
     }
 
     /// The topic of a reading, if it was recorded.
-    pub fn topic(&self, reading: &Reading) -> Option<&str> {
+    pub fn topic(&self, reading: &TraceReading) -> Option<&str> {
         self.topics.get(reading.topic as usize).map(String::as_str)
     }
 
     /// The payload of a reading, if it was recorded.
-    pub fn payload(&self, reading: &Reading) -> Option<&Arc<[u8]>> {
+    pub fn payload(&self, reading: &TraceReading) -> Option<&Arc<[u8]>> {
         self.payloads.get(reading.payload as usize)
     }
 
     /// Number of the reading's topic, 0 if it has none.
-    pub(crate) fn topic_number(&self, reading: &Reading) -> u32 {
+    pub(crate) fn topic_number(&self, reading: &TraceReading) -> u32 {
         if reading.topic == NONE {
             0
         } else {
@@ -166,7 +166,7 @@ impl Trace {
     }
 
     /// The readings of one device, in order of time.
-    pub fn of_device(&self, device: u32) -> impl ExactSizeIterator<Item = &Reading> {
+    pub fn of_device(&self, device: u32) -> impl ExactSizeIterator<Item = &TraceReading> {
         self.indices_of(device)
             .iter()
             .map(|index| &self.readings[*index as usize])

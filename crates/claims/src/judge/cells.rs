@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pubgauge_figures::rule::{ClaimRule, Count, Filter, Judge, SUSTAINED, range};
+use pubgauge_figures::rule::{CellFilter, ClaimRule, Count, Judge, SUSTAINED, range};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{Estimate, Lacks};
 use pubgauge_quantities::written::amount;
 
-use super::run::{CellKey, Figures, Observation, Run};
+use super::run::{CellKey, Figures, MeasuredRun, Observation};
 use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
@@ -60,7 +60,11 @@ pub(super) fn judge_range(
 /// The values of a rule's axis: those that its filter names; else (or with a range) all that cells of any side have.
 /// Numbers are in rising order; names are as the filter has them, else in that of the alphabet. One without a name where
 /// there is no axis.
-pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<String> {
+pub(super) fn points(
+    run: &MeasuredRun<'_>,
+    rule: &ClaimRule,
+    sides: &[&CellFilter],
+) -> Vec<String> {
     let Some(axis) = rule.axis() else {
         return vec![String::new()];
     };
@@ -76,7 +80,7 @@ pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<
         return numbers.into_iter().map(|(_, name)| name.clone()).collect();
     }
     let cells = run.cells();
-    let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
+    let filters: Vec<CellFilter> = sides.iter().map(|side| rule.cells(side)).collect();
     let seen: BTreeSet<&str> = cells
         .filter(|cell| filters.iter().any(|filter| cell.passes(filter)))
         .filter_map(|cell| cell.value(axis))
@@ -90,8 +94,12 @@ pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<
 }
 
 /// Why cells of a rule cannot be compared: some of the trials were slowed, others were not.
-pub(super) fn slowed_apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Option<String> {
-    let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
+pub(super) fn slowed_apart(
+    run: &MeasuredRun<'_>,
+    rule: &ClaimRule,
+    sides: &[&CellFilter],
+) -> Option<String> {
+    let filters: Vec<CellFilter> = sides.iter().map(|side| rule.cells(side)).collect();
     let about = |t: &&Observation<'_>| filters.iter().any(|filter| t.cell.passes(filter));
     let trials = || run.trials.iter().filter(about);
     let is_slowed = |t: &&Observation<'_>| t.figures.is_slowed(&rule.figure);
@@ -104,10 +112,10 @@ pub(super) fn slowed_apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -
 
 impl Series {
     pub(super) fn from_run(
-        run: &Run<'_>,
+        run: &MeasuredRun<'_>,
         rule: &ClaimRule,
         name: String,
-        side: &Filter,
+        side: &CellFilter,
         points: &[String],
     ) -> Series {
         let filter = rule.cells(side);
@@ -233,7 +241,11 @@ pub(super) fn is_of_system(trial: &Observation<'_>) -> bool {
 }
 
 /// The one cell that a filter lets through: its trials that count, or its limit.
-fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured, Lack> {
+fn measured(
+    run: &MeasuredRun<'_>,
+    rule: &ClaimRule,
+    filter: &CellFilter,
+) -> Result<Measured, Lack> {
     if rule.figure == SUSTAINED {
         return sustained(run, rule, filter);
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_figures::rule::{Claim, ClaimRule, Filter, Part, Side};
+use pubgauge_figures::rule::{CellFilter, Claim, ClaimPart, ClaimRule, Side};
 
 /// The number of the alternative of each side.
 pub(crate) type Choice = BTreeMap<String, usize>;
 
 fn candidate_sides(claim: &Claim) -> impl Iterator<Item = &Side> {
-    let rules = claim.parts.iter().flat_map(Part::rules);
+    let rules = claim.parts.iter().flat_map(ClaimPart::rules);
     rules.flat_map(|rule| rule.sides.iter().chain(&rule.against))
 }
 
@@ -58,8 +58,8 @@ fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
 }
 
 /// The cells of all rules of parts; of one choice among implementations, if it is given.
-pub(crate) fn filters_of(parts: &[Part], choice: Option<&Choice>) -> Vec<Filter> {
-    let rules = parts.iter().flat_map(Part::rules);
+pub(crate) fn filters_of(parts: &[ClaimPart], choice: Option<&Choice>) -> Vec<CellFilter> {
+    let rules = parts.iter().flat_map(ClaimPart::rules);
     let of_side = |rule: &ClaimRule, side: &Side| {
         let nth = choice.and_then(|choice| choice.get(side.chosen_by()).copied());
         let mut own = side.alternatives.iter().enumerate().collect::<Vec<_>>();

@@ -5,13 +5,13 @@ use pubgauge_quantities::stats::{Estimate, isotonic};
 use pubgauge_quantities::written::amount;
 
 use super::cells::{Measured, Point, Series, estimate, judge_range};
-use super::judging::{Judged, Judging, Line, log_range};
+use super::judging::{AxisLine, Judged, Judging, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Estimated, Lack, Ways, inside, joint};
 
 impl Judging<'_> {
     /// The trend over the axis; no step may be decided back. `up` is 1 for rises, -1 for falls.
-    pub(super) fn steps(&self, line: &Line<'_>, up: f64, asked: &Steps, outer: Ways) -> Judged {
+    pub(super) fn steps(&self, line: &AxisLine<'_>, up: f64, asked: &Steps, outer: Ways) -> Judged {
         let points = two_points(line)?;
         // Steps, and the trend.
         let ways = Ways::every(points.len()).nested_in(outer);
@@ -52,7 +52,7 @@ impl Judging<'_> {
         ))
     }
 
-    pub(super) fn flat(&self, line: &Line<'_>, tolerance: f64, outer: Ways) -> Judged {
+    pub(super) fn flat(&self, line: &AxisLine<'_>, tolerance: f64, outer: Ways) -> Judged {
         let points = two_points(line)?;
         let ways = Ways::every(points.len() + 1).nested_in(outer);
         let bound = (1.0 + tolerance).ln();
@@ -74,7 +74,7 @@ impl Judging<'_> {
     }
 
     /// From first to last, were the curve a straight line over the order of its points.
-    fn trend(&self, line: &Line<'_>, logs: bool) -> Result<Estimate, Lack> {
+    fn trend(&self, line: &AxisLine<'_>, logs: bool) -> Result<Estimate, Lack> {
         let weights = isotonic(line.terms[0].1.points.len());
         self.weighted(line, logs, &|at| Some(weights[at]))
     }
@@ -83,7 +83,7 @@ impl Judging<'_> {
     /// weight is no part of it.
     fn weighted(
         &self,
-        line: &Line<'_>,
+        line: &AxisLine<'_>,
         logs: bool,
         weight: &dyn Fn(usize) -> Option<f64>,
     ) -> Result<Estimate, Lack> {
@@ -95,7 +95,7 @@ impl Judging<'_> {
         estimate(&terms, logs, self.rule.paired)
     }
 
-    pub(super) fn cross(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Judged {
+    pub(super) fn cross(&self, line: &AxisLine<'_>, from: &str, to: &str, ways: Ways) -> Judged {
         let points = &line.terms[0].1.points;
         let ratios: Vec<Estimated> = (0..points.len())
             .map(|at| (points[at].0.clone(), self.estimate_at(line, at, true)))
@@ -118,7 +118,7 @@ impl Judging<'_> {
         Ok(curve::cross(&ratios, above, below, &mean, ways))
     }
 
-    pub(super) fn jump(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Judged {
+    pub(super) fn jump(&self, line: &AxisLine<'_>, from: &str, to: &str, ways: Ways) -> Judged {
         let series = line.terms[0].1;
         series.numbers()?;
         let curves = series.curves(true)?;
@@ -137,7 +137,7 @@ impl Judging<'_> {
         Ok(curve::jump(&curves, steps, ways))
     }
 
-    pub(super) fn slope(&self, line: &Line<'_>, linear: bool, ways: Ways) -> Judged {
+    pub(super) fn slope(&self, line: &AxisLine<'_>, linear: bool, ways: Ways) -> Judged {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
         let curves = |s: &Series| -> Result<Vec<Vec<(f64, f64)>>, Lack> {
             s.numbers()?;
@@ -153,7 +153,7 @@ impl Judging<'_> {
     }
 
     /// Repeat by repeat, the point at which each side reaches `share` of its own largest value.
-    pub(super) fn reaches(&self, line: &Line<'_>, share: f64, ways: Ways) -> Judged {
+    pub(super) fn reaches(&self, line: &AxisLine<'_>, share: f64, ways: Ways) -> Judged {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
         let (of_a, of_b) = (a.curves(false)?, b.curves(false)?);
         let both = of_a
@@ -169,7 +169,7 @@ impl Judging<'_> {
         Ok(curve::earlier(&of_a, &of_b, ours, ways))
     }
 
-    pub(super) fn spread(&self, line: &Line<'_>, bounds: Bounds, ways: Ways) -> Judged {
+    pub(super) fn spread(&self, line: &AxisLine<'_>, bounds: Bounds, ways: Ways) -> Judged {
         let spreads = |s: &Series| -> Result<Measured, Lack> {
             match self.rule.along {
                 Some(_) => s.spreads_of_steps(),
@@ -198,7 +198,7 @@ fn of_trend(points: &[Point]) -> String {
 }
 
 /// The points of a line, of which there must be two at least.
-fn two_points<'s>(line: &Line<'s>) -> Result<&'s [Point], Lack> {
+fn two_points<'s>(line: &AxisLine<'s>) -> Result<&'s [Point], Lack> {
     match &line.terms[0].1.points[..] {
         [] | [_] => Err("one point of the axis, at least two are needed".into()),
         points => Ok(points),

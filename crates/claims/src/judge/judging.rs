@@ -1,17 +1,17 @@
 //! Judging one rule: its sides along the axis, and which judge looks at them.
 
-use pubgauge_figures::rule::{Bounds, ClaimRule, Filter, Judge, Points, Side};
+use pubgauge_figures::rule::{Bounds, CellFilter, ClaimRule, Judge, Points, Side};
 use pubgauge_quantities::stats::Estimate;
 
 use super::cells::{self, Series};
 use super::choice::Choice;
-use super::run::Run;
+use super::run::MeasuredRun;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
 use crate::several::{all_hold, any};
 
 /// One side, or the ratio or difference of two, along the axis.
-pub(super) struct Line<'s> {
+pub(super) struct AxisLine<'s> {
     pub(super) name: String,
     pub(super) terms: Vec<(f64, &'s Series)>,
 }
@@ -23,7 +23,7 @@ pub(super) type Judged = Result<Finding, Lack>;
 pub(super) struct Judging<'a> {
     pub(super) rule: &'a ClaimRule,
     pub(super) choice: &'a Choice,
-    pub(super) run: &'a Run<'a>,
+    pub(super) run: &'a MeasuredRun<'a>,
 }
 
 pub(super) fn log_range(bounds: Bounds) -> (f64, f64) {
@@ -39,7 +39,7 @@ pub(super) fn log_range(bounds: Bounds) -> (f64, f64) {
 }
 
 impl Judging<'_> {
-    fn filter<'f>(&self, side: &'f Side) -> Option<&'f Filter> {
+    fn filter<'f>(&self, side: &'f Side) -> Option<&'f CellFilter> {
         side.alternatives
             .get(self.choice.get(side.chosen_by()).copied().unwrap_or(0))
     }
@@ -59,7 +59,7 @@ impl Judging<'_> {
     }
 
     /// The cells of all sides.
-    pub(super) fn filters(&self) -> Vec<&Filter> {
+    pub(super) fn filters(&self) -> Vec<&CellFilter> {
         let sides = self.rule.sides.iter().chain(&self.rule.against);
         sides.filter_map(|side| self.filter(side)).collect()
     }
@@ -70,8 +70,8 @@ impl Judging<'_> {
         sides: &'s [Series],
         against: &'s [Series],
         ratios: bool,
-    ) -> Vec<Line<'s>> {
-        let pair = |a: &'s Series, b: &'s Series| Line {
+    ) -> Vec<AxisLine<'s>> {
+        let pair = |a: &'s Series, b: &'s Series| AxisLine {
             name: format!("{}/{}", a.name, b.name),
             terms: vec![(1.0, a), (-1.0, b)],
         };
@@ -84,7 +84,7 @@ impl Judging<'_> {
         if ratios {
             sides.windows(2).map(|two| pair(&two[0], &two[1])).collect()
         } else {
-            let one = |side: &'s Series| Line {
+            let one = |side: &'s Series| AxisLine {
                 name: side.name.clone(),
                 terms: vec![(1.0, side)],
             };
@@ -94,7 +94,7 @@ impl Judging<'_> {
 
     pub(super) fn estimate_at(
         &self,
-        line: &Line<'_>,
+        line: &AxisLine<'_>,
         point: usize,
         logs: bool,
     ) -> Result<Estimate, Lack> {
@@ -125,7 +125,7 @@ impl Judging<'_> {
         let lines = self.lines(&sides, &against, false);
         let pairs = self.lines(&sides, &against, true);
         let of_points = if self.is_of_pairs() { &pairs } else { &lines };
-        let over = |lines: &[Line<'_>], judged: &dyn Fn(&Line<'_>, Ways) -> Judged| {
+        let over = |lines: &[AxisLine<'_>], judged: &dyn Fn(&AxisLine<'_>, Ways) -> Judged| {
             let ways = Ways::every(lines.len()).nested_in(outer);
             let each = lines.iter().map(|line| {
                 let finding = judged(line, ways).unwrap_or_else(Finding::from);

@@ -1,6 +1,6 @@
 //! The curves of a claim: the figure of each side over the axis.
 
-use pubgauge_figures::rule::{Claim, ClaimRule, Filter};
+use pubgauge_figures::rule::{CellFilter, Claim, ClaimRule};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
@@ -8,7 +8,7 @@ use super::cells::{Measured, Series, points};
 use super::{lacking, lacks};
 use crate::curve::FEWEST;
 
-use super::Run;
+use super::MeasuredRun;
 
 /// The figure of each side of one part of a claim, along the part's axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Point {
 
 /// The curves of all parts of a claim that have an axis and are applicable; none where nothing was
 /// measured along it.
-pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
+pub fn pictures(claim: &Claim, run: &MeasuredRun<'_>) -> Vec<Picture> {
     if lacking(claim, run).is_some() {
         return Vec::new();
     }
@@ -72,8 +72,8 @@ pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
     drawn.collect()
 }
 
-fn curves(rule: &ClaimRule, run: &Run<'_>) -> Vec<Curve> {
-    let mut sides: Vec<(String, &Filter)> = Vec::new();
+fn curves(rule: &ClaimRule, run: &MeasuredRun<'_>) -> Vec<Curve> {
+    let mut sides: Vec<(String, &CellFilter)> = Vec::new();
     for side in rule.sides.iter().chain(&rule.against) {
         for filter in &side.alternatives {
             let name = match &side.alternatives[..] {
@@ -88,9 +88,9 @@ fn curves(rule: &ClaimRule, run: &Run<'_>) -> Vec<Curve> {
             }
         }
     }
-    let filters: Vec<&Filter> = sides.iter().map(|(_, filter)| *filter).collect();
+    let filters: Vec<&CellFilter> = sides.iter().map(|(_, filter)| *filter).collect();
     let axis = points(run, rule, &filters);
-    let curve = |(name, filter): (String, &Filter)| {
+    let curve = |(name, filter): (String, &CellFilter)| {
         let series = Series::from_run(run, rule, name.clone(), filter, &axis);
         let measured = series.points.into_iter();
         Curve {

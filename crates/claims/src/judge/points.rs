@@ -5,7 +5,7 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::Estimate;
 
 use super::cells::{self, Measured, estimate};
-use super::judging::{Judging, Line, log_range};
+use super::judging::{AxisLine, Judging, log_range};
 use super::sustained::share;
 use crate::curve::shown_ratio;
 use crate::decide::{Estimated, Finding, Lack, Tells, Ways, joint};
@@ -25,11 +25,11 @@ impl Judging<'_> {
     /// The points of each line, for judges that look at one point at a time.
     pub(super) fn points(
         &self,
-        lines: &[Line<'_>],
+        lines: &[AxisLine<'_>],
         count: usize,
         ways: Ways,
     ) -> Vec<Vec<(String, Finding)>> {
-        let of = |line: &Line<'_>| -> Vec<(String, Finding)> {
+        let of = |line: &AxisLine<'_>| -> Vec<(String, Finding)> {
             if self.rule.points == Points::Mean {
                 return vec![(line.name.clone(), self.mean(line, count, ways))];
             }
@@ -51,7 +51,7 @@ impl Judging<'_> {
     }
 
     /// The mean over the axis decides, and no point may be decided against.
-    pub(super) fn jointly(&self, line: &Line<'_>, count: usize, outer: Ways) -> Finding {
+    pub(super) fn jointly(&self, line: &AxisLine<'_>, count: usize, outer: Ways) -> Finding {
         // The points, and the mean.
         let ways = Ways::every(count + 1).nested_in(outer);
         let whole = (String::new(), self.mean(line, count, ways));
@@ -65,7 +65,7 @@ impl Judging<'_> {
         joint(whole, &points, scale.range, ways, &scale.show)
     }
 
-    fn mean(&self, line: &Line<'_>, count: usize, ways: Ways) -> Finding {
+    fn mean(&self, line: &AxisLine<'_>, count: usize, ways: Ways) -> Finding {
         let share = 1.0 / count as f64;
         let terms: Vec<_> = line
             .terms
@@ -102,7 +102,7 @@ impl Judging<'_> {
 
     fn point(
         &self,
-        line: &Line<'_>,
+        line: &AxisLine<'_>,
         ways: Ways,
         at: &dyn Fn(bool) -> Result<Estimate, Lack>,
     ) -> Finding {
@@ -111,7 +111,7 @@ impl Judging<'_> {
     }
 
     /// In which range a point must lie for judges that look at one point at a time.
-    fn scale(&self, line: &Line<'_>) -> Scale<'_> {
+    fn scale(&self, line: &AxisLine<'_>) -> Scale<'_> {
         let wide = |bounds: Bounds| {
             if self.rule.wide {
                 bounds.wide()

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pubgauge_figures::rule::{ClaimRule, Filter, admits};
+use pubgauge_figures::rule::{CellFilter, ClaimRule, admits};
 
 use crate::curve::too_few;
 use crate::decide::Lack;
 
 /// The measurements of a run.
-pub struct Run<'a> {
+pub struct MeasuredRun<'a> {
     pub trials: Vec<Observation<'a>>,
     /// The limits that its searches found.
     pub limits: Vec<SearchedLimit>,
@@ -25,9 +25,9 @@ pub struct Run<'a> {
     pub show: &'a dyn Fn(&str, f64) -> String,
 }
 
-impl Run<'_> {
+impl MeasuredRun<'_> {
     /// The trials of cells that a filter lets through, without those that show nothing of the system.
-    pub(super) fn trials_of(&self, filter: &Filter) -> Result<Vec<&Observation<'_>>, Lack> {
+    pub(super) fn trials_of(&self, filter: &CellFilter) -> Result<Vec<&Observation<'_>>, Lack> {
         let all = || self.trials.iter().filter(|t| t.cell.passes(filter));
         let telling: Vec<&Observation<'_>> = all().filter(|t| t.void.is_none()).collect();
         if !telling.is_empty() {
@@ -40,7 +40,7 @@ impl Run<'_> {
     }
 
     /// Why nothing is known of a cell that the run does not have.
-    fn not_measured_for(&self, filter: &Filter) -> String {
+    fn not_measured_for(&self, filter: &CellFilter) -> String {
         let absent = self.absent.iter().find(|absent| absent.cell.passes(filter));
         match absent {
             Some(absent) => absent.reason.clone(),
@@ -64,7 +64,7 @@ impl Run<'_> {
     /// The properties that the networks of all measured cells of these rules share, in the words of claims; empty where one
     /// of the cells ran on one host. Of rules without a measured cell, what any network of the run is.
     pub(super) fn network_of(&self, rules: &[&ClaimRule]) -> Vec<&str> {
-        let filters: Vec<Filter> = (rules.iter())
+        let filters: Vec<CellFilter> = (rules.iter())
             .flat_map(|rule| {
                 let sides = rule.sides.iter().chain(&rule.against);
                 let alternatives = sides.flat_map(|side| &side.alternatives);
@@ -172,7 +172,7 @@ impl CellKey {
         }
     }
 
-    pub(crate) fn passes(&self, filter: &Filter) -> bool {
+    pub(crate) fn passes(&self, filter: &CellFilter) -> bool {
         filter
             .iter()
             .filter(|(key, _)| *key != "flow")

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_figures::rule::{ClaimRule, Filter};
+use pubgauge_figures::rule::{CellFilter, ClaimRule};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
 use super::cells::{Measured, is_of_system};
-use super::run::{Observation, Run};
+use super::run::{MeasuredRun, Observation};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Lack;
 
@@ -15,9 +15,9 @@ use crate::decide::Lack;
 /// that it does not. It sustains a value where three repeats at least count, and none is overloaded, lossy or broken; it
 /// does not where all are, three at least.
 pub(super) fn sustained(
-    run: &Run<'_>,
+    run: &MeasuredRun<'_>,
     rule: &ClaimRule,
-    filter: &Filter,
+    filter: &CellFilter,
 ) -> Result<Measured, Lack> {
     let axis = rule.along.as_deref().unwrap_or_default();
     let mut steps: BTreeMap<&str, Vec<&Observation<'_>>> = BTreeMap::new();

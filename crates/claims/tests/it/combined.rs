@@ -6,7 +6,7 @@ use crate::planted;
 use planted::{World, above, claim, found, null, rule, side};
 use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds};
 use pubgauge_figures::rule::{
-    Bounds, Claim, ClaimRule, Filter, Group, Judge, Needs, Part, Points, Side, Steps,
+    Bounds, CellFilter, Claim, ClaimPart, ClaimRule, Judge, Needs, Points, RuleGroup, Side, Steps,
 };
 
 const SIZES: [&str; 4] = ["64B", "1KiB", "4KiB", "16KiB"];
@@ -91,7 +91,7 @@ fn the_gap_between_the_largest_and_the_smallest() {
     let bound = one(ClaimRule {
         gap: true,
         along: None,
-        filter: Filter::from([("payload".into(), vec!["64B".into()])]),
+        filter: CellFilter::from([("payload".into(), vec!["64B".into()])]),
         ..rule(&["a", "b", "c"], Judge::Value(Bounds::above(3.0)))
     });
     let apart = |gap: f64| {
@@ -232,26 +232,26 @@ fn coefficients_of_variation() {
     null(&steadier, of(0.05, 0.05));
 }
 
-fn part(name: &str, rule: ClaimRule) -> Part {
-    Part {
+fn part(name: &str, rule: ClaimRule) -> ClaimPart {
+    ClaimPart {
         name: name.into(),
         rule: Some(rule),
-        ..Part::default()
+        ..ClaimPart::default()
     }
 }
 
-fn at(size: &str) -> Part {
+fn at(size: &str) -> ClaimPart {
     let mut order = rule(&["a", "b"], above(1.0));
     order.filter.insert("payload".into(), vec![size.into()]);
     part(size, order)
 }
 
-fn group(least: Option<usize>, parts: Vec<Part>) -> Claim {
+fn group(least: Option<usize>, parts: Vec<ClaimPart>) -> Claim {
     Claim {
         id: "T01".into(),
-        parts: vec![Part {
-            group: Some(Group { least, parts }),
-            ..Part::default()
+        parts: vec![ClaimPart {
+            group: Some(RuleGroup { least, parts }),
+            ..ClaimPart::default()
         }],
         ..Claim::default()
     }
@@ -272,13 +272,13 @@ fn some_parts_suffice() {
     found(DoesNotHold, &two, won([0.6, 0.6, 1.4, 0.6]));
     null(&two, won([2.0, 1.0, 1.0, 1.0]));
     // Alternatives of several parts each.
-    let both = |sizes: [&str; 2]| Part {
+    let both = |sizes: [&str; 2]| ClaimPart {
         name: sizes.join(" and "),
-        group: Some(Group {
+        group: Some(RuleGroup {
             least: None,
             parts: sizes.map(at).to_vec(),
         }),
-        ..Part::default()
+        ..ClaimPart::default()
     };
     let nested = group(
         Some(1),
@@ -318,12 +318,12 @@ fn a_part_that_is_left_out_may_have_held() {
     // Where all must hold, too.
     let mut world = World::new(3);
     won([2.0, 2.0, 1.0, 1.0])(&mut world);
-    let whole = Part {
-        group: Some(Group {
+    let whole = ClaimPart {
+        group: Some(RuleGroup {
             least: None,
             parts: parts.clone(),
         }),
-        ..Part::default()
+        ..ClaimPart::default()
     };
     let told = world.judge(&group(Some(1), vec![whole]));
     assert_eq!(told.outcome, CannotTell, "{told:?}");
@@ -339,7 +339,7 @@ fn one_implementation_for_all_sides() {
         alternatives: ["c", "f"]
             .map(|system| {
                 let cell = [("system", system), ("payload", size)];
-                Filter::from(cell.map(|(key, value)| (key.into(), vec![value.into()])))
+                CellFilter::from(cell.map(|(key, value)| (key.into(), vec![value.into()])))
             })
             .to_vec(),
     };

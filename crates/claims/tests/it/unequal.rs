@@ -5,7 +5,7 @@ use crate::planted;
 use planted::{World, above, cell, claim, found, null, rule, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds, InPart, NotApplicable};
 use pubgauge_claims::open;
-use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Filter, Judge, Needs, Steps};
+use pubgauge_figures::rule::{Bounds, CellFilter, Claim, ClaimRule, Judge, Needs, Steps};
 
 fn one(rule: ClaimRule) -> Claim {
     claim(vec![rule])
@@ -41,7 +41,7 @@ fn a_gap_is_that_of_means() {
 /// A point in the middle of an axis has no weight in the trend; it must have been measured all the same.
 #[test]
 fn a_trend_needs_all_its_points() {
-    let payload = Filter::from([(
+    let payload = CellFilter::from([(
         "payload".to_owned(),
         ["64B", "1KiB", "4KiB"].map(String::from).to_vec(),
     )]);
@@ -76,7 +76,7 @@ fn a_trend_needs_all_its_points() {
 fn an_axis_is_in_order() {
     let cross = |payloads: [&str; 3]| {
         one(ClaimRule {
-            filter: Filter::from([("payload".to_owned(), payloads.map(String::from).to_vec())]),
+            filter: CellFilter::from([("payload".to_owned(), payloads.map(String::from).to_vec())]),
             ..rule(&["a", "b"], Judge::Cross("512B".into(), "2KiB".into()))
         })
     };
@@ -185,7 +185,7 @@ fn one_flow_is_judged() {
     let of = |flows: &[&str]| {
         let names = flows.iter().map(ToString::to_string).collect();
         one(ClaimRule {
-            filter: Filter::from([("flow".to_owned(), names)]),
+            filter: CellFilter::from([("flow".to_owned(), names)]),
             ..rule(&["a"], Judge::Value(Bounds::above(1.0)))
         })
     };
@@ -203,7 +203,7 @@ fn implementations_that_may_differ_are_repeated() {
     let mut order = rule(&["a", "b"], above(1.0));
     order.along = None;
     let implementations =
-        ["c", "f"].map(|name| Filter::from([("system".to_owned(), vec![name.to_owned()])]));
+        ["c", "f"].map(|name| CellFilter::from([("system".to_owned(), vec![name.to_owned()])]));
     order.sides[0].alternatives = implementations.to_vec();
     let order = one(order);
     // Means 3 and 2.5 standard errors off, of opposite sides: decided at 95 %, and not at 97.5 %.

@@ -130,14 +130,14 @@ fn lines(why: &[NotCompared]) -> String {
 
 /// The properties of a cell that must be equal on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct CellKey {
     workload: String,
     system: String,
     settings: String,
     axes: Vec<String>,
 }
 
-impl Key {
+impl CellKey {
     fn title(&self) -> String {
         let mut title = self.workload.clone();
         let parts = [&self.system, &self.settings].into_iter().chain(&self.axes);
@@ -201,7 +201,7 @@ pub fn pair<'a>(
     }
     let systems = [0, 1].map(|side| names(sides[side].iter().copied(), system));
     let apart = systems[0].len() == 1 && systems[1].len() == 1;
-    let key = |trial: &Trial, own: &Choice, other: &Choice| Key {
+    let key = |trial: &Trial, own: &Choice, other: &Choice| CellKey {
         workload: trial.workload.name.clone(),
         system: if apart || own.system != other.system {
             String::new()

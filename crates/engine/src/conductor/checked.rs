@@ -209,7 +209,7 @@ mod tests {
         in_group.flows[0].subscribers[0].group = Some("team".into());
         let grouped = Brief::new(in_group).unwrap();
         let got = |party, member, stream, sequence| {
-            let place = groups::Place {
+            let place = groups::DeliveryClass {
                 party,
                 member,
                 stream,

@@ -6,8 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::assignment::Brief;
 use crate::bursts::BurstRecording;
 use crate::counts::{add_all, add_each};
-use crate::groups::{Gathered, Got, Place};
-use crate::ledger::{Account, Seen};
+use crate::groups::{DeliveryClass, Gathered, Got};
+use crate::ledger::{Account, SequenceSet};
 use crate::live::Live;
 use crate::parts::FlowParts;
 use crate::recording::{FlowRecording, Recording};
@@ -53,7 +53,7 @@ pub(super) struct Apart {
     unproven: FxHashSet<(u32, u32)>,
     /// The deliveries handed in.
     got: Gathered,
-    seen: FxHashMap<Account, Seen>,
+    seen: FxHashMap<Account, SequenceSet>,
     /// Deliveries of measured messages, and of those of the warm-up, that members on another worker had.
     again: [u64; 2],
     /// Bytes of `seen` for numbers that came before those below them.
@@ -191,13 +191,13 @@ struct United<'a> {
     again: Vec<Vec<u64>>,
     /// The same of totals at bounds of windows.
     again_at_bounds: Vec<Vec<u64>>,
-    seen: FxHashMap<Account, Seen>,
+    seen: FxHashMap<Account, SequenceSet>,
     /// One past the highest sequence number that each member has got, by its index.
     next: FxHashMap<(Account, u32), u32>,
 }
 
 impl United<'_> {
-    fn deliver(&mut self, place: &Place, sequence: u32) {
+    fn deliver(&mut self, place: &DeliveryClass, sequence: u32) {
         let account = place.account();
         let Some(flow) = self.brief.flow_of(account.stream) else {
             return;
@@ -219,7 +219,7 @@ impl United<'_> {
     }
 
     /// Takes back a first delivery that was none.
-    fn retract_first(&mut self, flow: usize, place: &Place) {
+    fn retract_first(&mut self, flow: usize, place: &DeliveryClass) {
         let counts = &mut self.sums.flows[flow];
         let parts = &mut self.sums.parts[flow];
         for (again, at) in [

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
-use super::{Early, Manner, Place, Receiving, Reply, TAG_TIME_BITS, key};
+use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
@@ -22,7 +22,7 @@ impl Receiving {
         manner: Manner,
     ) {
         let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
-        let Some(Place {
+        let Some(Entitlement {
             party,
             number: of_party,
             member,
@@ -134,7 +134,7 @@ impl Receiving {
         header: Header,
         (part, burst): (usize, Option<u32>),
     ) {
-        let place = groups::Place {
+        let place = groups::DeliveryClass {
             party: account.party,
             member,
             stream: account.stream,
@@ -170,7 +170,7 @@ impl Receiving {
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
         let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
-        let Some(Place { party, .. }) = place else {
+        let Some(Entitlement { party, .. }) = place else {
             return;
         };
         self.sentinels += 1;

@@ -4,7 +4,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::Due;
 
 use super::paces::STUCK_AFTER;
-use super::{Pace, Sending};
+use super::{Sending, SendingPace};
 
 impl Sending {
     /// Notes that a measured message of a burst is due.
@@ -70,7 +70,7 @@ impl Sending {
     /// The next burst of a flow begins at `at`.
     pub fn begin_burst(&mut self, flow: u32, at: Nanos) {
         for sender in self.senders.iter_mut().filter(|s| s.flow == flow) {
-            let (Some(turn), Pace::Due(ahead)) = (&mut sender.turn, &mut sender.pace) else {
+            let (Some(turn), SendingPace::Due(ahead)) = (&mut sender.turn, &mut sender.pace) else {
                 continue;
             };
             turn.burst = at;

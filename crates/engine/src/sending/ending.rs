@@ -3,7 +3,7 @@
 use pubgauge_driver::Nanos;
 use pubgauge_workload::Due;
 
-use super::{FlatOut, Pace, Sending};
+use super::{FlatOut, Sending, SendingPace};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
@@ -50,12 +50,12 @@ impl Sending {
             }
         }
         for mut sender in std::mem::take(&mut self.senders) {
-            if let Pace::FlatOut(FlatOut { ready, window, .. }) = &sender.pace
+            if let SendingPace::FlatOut(FlatOut { ready, window, .. }) = &sender.pace
                 && let Some((since, _)) = window.as_ref().and_then(|bound| bound.without)
             {
                 self.add_held_back(sender.flow, since..sender.end, ready.len() as u64);
             }
-            let Pace::Due(ahead) = &mut sender.pace else {
+            let SendingPace::Due(ahead) = &mut sender.pace else {
                 continue;
             };
             let mut ahead = ahead.take();

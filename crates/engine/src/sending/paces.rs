@@ -9,7 +9,7 @@ use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish, Re
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
-use super::{FlatOut, FlowWindow, PER_TURN, Pace, Sending};
+use super::{FlatOut, FlowWindow, PER_TURN, Sending, SendingPace};
 use crate::receiving::Reply;
 use crate::reports::Positions;
 
@@ -47,16 +47,18 @@ impl Sending {
             let (mut pace, sender, waits) = {
                 let sender = &mut self.senders[index];
                 (
-                    std::mem::replace(&mut sender.pace, Pace::Due(None)),
+                    std::mem::replace(&mut sender.pace, SendingPace::Due(None)),
                     (sender.flow, sender.origin, sender.end),
                     sender.turn.is_some(),
                 )
             };
             let due = match &mut pace {
                 // A burst that waits begins when it is announced, whatever is gathered beside it.
-                Pace::Due(ahead) if waits => self.send_scheduled(fleet, index, sender, ahead),
-                Pace::Due(_) if gathering => self.leave_at,
-                Pace::Due(ahead) => {
+                SendingPace::Due(ahead) if waits => {
+                    self.send_scheduled(fleet, index, sender, ahead)
+                }
+                SendingPace::Due(_) if gathering => self.leave_at,
+                SendingPace::Due(ahead) => {
                     let at = match self.send_scheduled(fleet, index, sender, ahead) {
                         Nanos::MAX => Nanos::MAX,
                         0 => 0,
@@ -66,8 +68,8 @@ impl Sending {
                     leave_at = leave_at.min(at);
                     at
                 }
-                Pace::FlatOut(state) => self.send_flat_out(fleet, index, sender, state),
-                Pace::PingPong { idle, asked } => {
+                SendingPace::FlatOut(state) => self.send_flat_out(fleet, index, sender, state),
+                SendingPace::PingPong { idle, asked } => {
                     self.send_questions(fleet, index, sender, idle, asked)
                 }
             };
@@ -417,7 +419,7 @@ impl Sending {
                 }
                 // An answer to another publisher may be received too.
                 let local = sender.local(info.publisher);
-                if let Pace::PingPong { idle, asked } = &mut sender.pace
+                if let SendingPace::PingPong { idle, asked } = &mut sender.pace
                     && let Some(local) = local.filter(|local| asked.get(local) == Some(&at))
                 {
                     asked.remove(&local);
@@ -513,9 +515,9 @@ impl Sending {
                 }
                 // A publisher is blocked exactly while it is not among the ready ones, or may not ask.
                 match &mut sender.pace {
-                    Pace::FlatOut(state) => state.ready.push(local),
-                    Pace::PingPong { idle, .. } => idle.push(local),
-                    Pace::Due(_) => {}
+                    SendingPace::FlatOut(state) => state.ready.push(local),
+                    SendingPace::PingPong { idle, .. } => idle.push(local),
+                    SendingPace::Due(_) => {}
                 }
             }
         }

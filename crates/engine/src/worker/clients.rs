@@ -7,7 +7,7 @@ use pubgauge_driver::{
 };
 use pubgauge_workload::{Exchange, Subscriber};
 
-use super::{ClientState, Phase, Worker};
+use super::{ClientState, Worker, WorkerPhase};
 use crate::reports::Report;
 use crate::sending::reply_topic;
 
@@ -64,7 +64,7 @@ impl Worker {
         }
         if self.up == self.assignment.devices.len() {
             self.connect_usage = self.reading_of_threads().since(&self.connect_reading);
-            self.phase = Phase::Connected;
+            self.phase = WorkerPhase::Connected;
             let report = match self.sending.advertise(&mut *self.fleet, &self.client_of) {
                 Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),
                 Err(error) => Report::Failed(error.into()),
@@ -262,9 +262,9 @@ impl Worker {
                 }
                 self.to_subscribe.remove(&client);
                 self.sending.retry(&mut *self.fleet, client);
-                if self.phase == Phase::Connecting && failure.exhausted.is_some() {
+                if self.phase == WorkerPhase::Connecting && failure.exhausted.is_some() {
                     self.fail(failure);
-                } else if self.phase == Phase::Connecting {
+                } else if self.phase == WorkerPhase::Connecting {
                     self.connecting = self.connecting.saturating_sub(1);
                     let now = self.context.clock.now();
                     (self.refusal).get_or_insert_with(|| (Some(failure.clone()), now));
@@ -273,7 +273,7 @@ impl Worker {
                     self.note(failure);
                 }
                 if let Some(after) = self.context.brief.workload.phases.reconnect_after
-                    && self.phase != Phase::Connecting
+                    && self.phase != WorkerPhase::Connecting
                 {
                     self.reconnects
                         .push_back((self.context.clock.now() + after, client));
@@ -328,7 +328,7 @@ impl Worker {
     fn come_up(&mut self, client: ClientId) {
         let index = client.0 as usize;
         self.clients[index] = ClientState::Up;
-        if self.phase == Phase::Connecting {
+        if self.phase == WorkerPhase::Connecting {
             self.connecting -= 1;
             self.up += 1;
         } else {

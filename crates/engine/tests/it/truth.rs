@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, DriverError, Kind, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Command, Encoded, Order, Outbox, Place, Secrets, WorkerLink};
+use pubgauge_engine::link::{Command, Encoded, Order, Outbox, Secrets, WorkerLink, WorkerSite};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Window, Workload};
@@ -39,7 +39,7 @@ fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock:
     };
     let plain = once(&workload, &behaviour, &settings, clock, |place| place);
     if let Some(clock) = again {
-        let encoded = |place| Arc::new(Encoded(place)) as Arc<dyn Place>;
+        let encoded = |place| Arc::new(Encoded(place)) as Arc<dyn WorkerSite>;
         let encoded = once(&workload, &behaviour, &settings, clock, encoded);
         same(&plain.record, &encoded.record);
     }
@@ -61,7 +61,7 @@ fn once(
     behaviour: &Behaviour,
     settings: &Settings,
     clock: Clock,
-    placed: impl FnOnce(Arc<dyn Place>) -> Arc<dyn Place>,
+    placed: impl FnOnce(Arc<dyn WorkerSite>) -> Arc<dyn WorkerSite>,
 ) -> Run {
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), MARK));
     let brief = Brief::new(workload.clone()).expect("a sound workload");
@@ -795,11 +795,11 @@ fn real_time_agrees_too() {
 }
 
 /// Where the workers that only subscribe learn of the timetable when traffic has begun.
-struct LateForSubscribers(Arc<dyn Place>);
+struct LateForSubscribers(Arc<dyn WorkerSite>);
 
 struct LateLink(Box<dyn WorkerLink>);
 
-impl Place for LateForSubscribers {
+impl WorkerSite for LateForSubscribers {
     fn start(
         &self,
         order: Order,
@@ -840,7 +840,7 @@ fn messages_that_come_before_the_timetable_count_in_full() {
         from: 0,
         to: SECOND,
     }];
-    let late = |place| Arc::new(LateForSubscribers(place)) as Arc<dyn Place>;
+    let late = |place| Arc::new(LateForSubscribers(place)) as Arc<dyn WorkerSite>;
     let settings = Settings::default();
     let run = once(&w, &Behaviour::default(), &settings, Clock::Monotonic, late);
     let (record, sum) = (&run.record, run.record.sum());

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Encoded, Place};
+use pubgauge_engine::link::{Encoded, WorkerSite};
 use pubgauge_engine::parts::WindowRecord;
 use pubgauge_engine::recording::MessageCounts;
 use pubgauge_engine::series::Totals;
@@ -63,7 +63,7 @@ fn trial(
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let targets = vec![SimulatedDriver::target(bus.clone())];
     let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
-    let place: Arc<dyn Place> = if encoded {
+    let place: Arc<dyn WorkerSite> = if encoded {
         Arc::new(Encoded(here.place.clone()))
     } else {
         here.place.clone()

@@ -58,13 +58,13 @@ pub struct CriterionSpec {
     /// With what, in the figure's own unit.
     pub value: f64,
     /// The trials it applies to; empty means all.
-    pub filter: Filter,
+    pub filter: TrialFilter,
 }
 
 /// The trials that a criterion applies to. An absent part restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Filter {
+pub struct TrialFilter {
     /// Names of systems.
     pub systems: Vec<String>,
     /// Names of workloads.

@@ -1,23 +1,23 @@
 //! Every figure of a trial: one entry for each.
 
-use super::column::Column;
+use super::column::FigureColumn;
 use super::scope::Scope;
 use super::{
     Better::{self, Less, More},
-    Figure, Statistic, Times, Unit, Value,
+    Figure, FigureSource, Statistic, Times, Unit,
 };
 use crate::distribution::Distribution;
 use crate::model::{Connections, Trial};
 use crate::{group, on_request, processors};
 
 /// A figure that is not a statistic of a distribution.
-struct Entry {
+struct CatalogueEntry {
     name: &'static str,
     /// Its name in `results.json`, in exports and in a stored criterion.
     recorded: &'static str,
     unit: Unit,
     better: Better,
-    value: Value,
+    value: FigureSource,
     says: &'static str,
     /// It is a count, or a share of counts: it holds whatever the verdict, because a criterion on loss is about lossy
     /// trials.
@@ -25,17 +25,17 @@ struct Entry {
     /// A trial in which the system failed does not meet a criterion that bounds it: from above where less is better
     /// (latency, loss), from below where more is (rates).
     promised: bool,
-    column: Option<Column>,
+    column: Option<FigureColumn>,
 }
 
 const fn entry(
     name: &'static str,
     recorded: &'static str,
     (unit, better): (Unit, Better),
-    value: Value,
+    value: FigureSource,
     says: &'static str,
-) -> Entry {
-    Entry {
+) -> CatalogueEntry {
+    CatalogueEntry {
         name,
         recorded,
         unit,
@@ -48,24 +48,24 @@ const fn entry(
     }
 }
 
-impl Entry {
-    const fn of_any_trial(self) -> Entry {
-        Entry {
+impl CatalogueEntry {
+    const fn of_any_trial(self) -> CatalogueEntry {
+        CatalogueEntry {
             of_any_trial: true,
             ..self
         }
     }
 
-    const fn promised(self) -> Entry {
-        Entry {
+    const fn promised(self) -> CatalogueEntry {
+        CatalogueEntry {
             promised: true,
             ..self
         }
     }
 
     /// The table of results has it.
-    const fn column(self, column: Column) -> Entry {
-        Entry {
+    const fn column(self, column: FigureColumn) -> CatalogueEntry {
+        CatalogueEntry {
             column: Some(column),
             ..self
         }
@@ -84,21 +84,21 @@ const CALLS: (Unit, Better) = (Unit::Count, Less);
 type OfTrial = fn(&Trial) -> Option<f64>;
 
 /// A value of a trial, a flow or a window.
-const fn of_part(value: fn(&Scope<'_>) -> Option<f64>) -> Value {
-    Value::OfPart(value)
+const fn of_part(value: fn(&Scope<'_>) -> Option<f64>) -> FigureSource {
+    FigureSource::OfPart(value)
 }
 
 /// A value of a whole trial alone.
-const fn of_whole_trial(value: OfTrial) -> Value {
-    Value::OfTrial(value)
+const fn of_whole_trial(value: OfTrial) -> FigureSource {
+    FigureSource::OfTrial(value)
 }
 
 /// A value of a whole trial alone that is counted where the study asks for it.
-const fn on_request(value: OfTrial) -> Value {
-    Value::OnRequest(value)
+const fn on_request(value: OfTrial) -> FigureSource {
+    FigureSource::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 81] = [
+const ENTRIES: [CatalogueEntry; 81] = [
     entry(
         "measured-time",
         "duration_s",
@@ -130,7 +130,7 @@ const ENTRIES: [Entry; 81] = [
         "messages that the system or its client library refused",
     )
     .of_any_trial()
-    .column(Column::of_failures("refused", 9, ["", "refused"])),
+    .column(FigureColumn::of_failures("refused", 9, ["", "refused"])),
     entry(
         "not-connected",
         "not_connected",
@@ -139,7 +139,7 @@ const ENTRIES: [Entry; 81] = [
         "messages that fell due while their publisher was not connected",
     )
     .of_any_trial()
-    .column(Column::of_failures("not connected", 10, ["not", "conn."])),
+    .column(FigureColumn::of_failures("not connected", 10, ["not", "conn."])),
     entry(
         "not-sent",
         "not_sent",
@@ -148,7 +148,7 @@ const ENTRIES: [Entry; 81] = [
         "messages that were due and not handed over before the end",
     )
     .of_any_trial()
-    .column(Column::of_failures("not sent", 11, ["not", "sent"])),
+    .column(FigureColumn::of_failures("not sent", 11, ["not", "sent"])),
     entry(
         "under-way",
         "under_way",
@@ -157,7 +157,7 @@ const ENTRIES: [Entry; 81] = [
         "deliveries that were still coming when the trial ended: neither delivered nor lost; their latencies are not known",
     )
     .of_any_trial()
-    .column(Column::of_failures("under way", 6, ["under", "way"])),
+    .column(FigureColumn::of_failures("under way", 6, ["under", "way"])),
     entry(
         "delivered",
         "delivered",
@@ -175,7 +175,7 @@ const ENTRIES: [Entry; 81] = [
     )
     .of_any_trial()
     .promised()
-    .column(Column::new("lost", 5, ["", "lost"], 6).always()),
+    .column(FigureColumn::new("lost", 5, ["", "lost"], 6).always()),
     entry(
         "duplicated",
         "duplicated",
@@ -185,7 +185,7 @@ const ENTRIES: [Entry; 81] = [
     )
     .of_any_trial()
     .promised()
-    .column(Column::of_failures("duplicated", 7, ["", "dupl."])),
+    .column(FigureColumn::of_failures("duplicated", 7, ["", "dupl."])),
     entry(
         "reordered",
         "reordered",
@@ -194,7 +194,7 @@ const ENTRIES: [Entry; 81] = [
         "deliveries that a later message of the same publisher and topic overtook",
     )
     .of_any_trial()
-    .column(Column::of_failures("reordered", 8, ["re-", "ordered"])),
+    .column(FigureColumn::of_failures("reordered", 8, ["re-", "ordered"])),
     entry(
         "offered-rate",
         "offered_msgs_per_s",
@@ -226,7 +226,7 @@ const ENTRIES: [Entry; 81] = [
         of_part(|p| Some(p.messages.carried_msgs_per_s())),
         "first deliveries in a second; where nobody subscribes, messages that the system took",
     )
-    .column(Column::new("delivered", 0, ["deliv.", "msgs/s"], 8).always()),
+    .column(FigureColumn::new("delivered", 0, ["deliv.", "msgs/s"], 8).always()),
     entry(
         "missing",
         "missing",
@@ -304,7 +304,7 @@ const ENTRIES: [Entry; 81] = [
         of_whole_trial(|t| Some(t.system_rss_bytes? as f64)),
         "largest resident memory of the system's processes",
     )
-    .column(Column::new("system memory", 14, ["system", "memory"], 8).from(100)),
+    .column(FigureColumn::new("system memory", 14, ["system", "memory"], 8).from(100)),
     entry(
         "client-cpu-share",
         "client_cpu_share",
@@ -341,7 +341,7 @@ const ENTRIES: [Entry; 81] = [
         of_whole_trial(|t| per_message(t.client_cpu_s.total(), t)),
         "processor time of publishers and subscribers with their libraries for each first delivery",
     )
-    .column(Column::new("client CPU", 13, ["µs/msg", "client"], 6).has_unit()),
+    .column(FigureColumn::new("client CPU", 13, ["µs/msg", "client"], 6).has_unit()),
     entry(
         "system-cpu-per-message",
         "system_cpu_per_message",
@@ -349,7 +349,7 @@ const ENTRIES: [Entry; 81] = [
         of_whole_trial(|t| per_message(t.system_cpu_s?, t)),
         "processor time of the system's own processes for each first delivery; none of its own: the system works inside the client, or its processes are out of sight",
     )
-    .column(Column::new("system CPU", 12, ["CPU", "system"], 6).always().has_unit()),
+    .column(FigureColumn::new("system CPU", 12, ["CPU", "system"], 6).always().has_unit()),
     entry(
         "duplicated-share",
         "duplicated_share",
@@ -379,7 +379,7 @@ const ENTRIES: [Entry; 81] = [
         "delivered-bytes-rate",
         "delivered_bytes_per_s",
         (Unit::BytesPerSecond, More),
-        Value::Elsewhere { of_windows: true },
+        FigureSource::Elsewhere { of_windows: true },
         "payload of first deliveries in a second",
     ),
     entry(
@@ -698,42 +698,42 @@ const ENTRIES: [Entry; 81] = [
         "recorded-rate",
         "recorded_rate",
         RATE,
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "of a recording: readings that are sent in a second",
     ),
     entry(
         "kept-share",
         "kept_share",
         (Unit::Share, More),
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "of a recording: readings that are sent, because they have changed, of all",
     ),
     entry(
         "recorded-size",
         "recorded_size",
         (Unit::Bytes, Less),
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "of a recording: mean size of the readings that are sent",
     ),
     entry(
         "recorded-value",
         "recorded_value",
         (Unit::Count, More),
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "of a recording: mean of a column over all readings",
     ),
     entry(
         "limit",
         "limit",
         (Unit::Count, More),
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "what a search found",
     ),
     entry(
         "sustained",
         "sustained",
         (Unit::Count, More),
-        Value::Elsewhere { of_windows: false },
+        FigureSource::Elsewhere { of_windows: false },
         "largest value of the axis `along` at which all repeats that tell are valid, three at least",
     ),
 ];
@@ -855,13 +855,16 @@ const STATISTICS: [(&str, &str, Statistic); 8] = [
 ];
 
 /// The columns of latency, by statistic.
-const OF_LATENCY: [(&str, Column); 4] = [
-    ("p50", Column::new("p50", 1, ["latency", "p50"], 7).always()),
-    ("p99", Column::new("p99", 2, ["", "p99"], 7).always()),
-    ("p99.9", Column::new("p99.9", 3, ["", "p99.9"], 7)),
+const OF_LATENCY: [(&str, FigureColumn); 4] = [
+    (
+        "p50",
+        FigureColumn::new("p50", 1, ["latency", "p50"], 7).always(),
+    ),
+    ("p99", FigureColumn::new("p99", 2, ["", "p99"], 7).always()),
+    ("p99.9", FigureColumn::new("p99.9", 3, ["", "p99.9"], 7)),
     (
         "p99.99",
-        Column::new("p99.99", 4, ["", "p99.99"], 7).from(120),
+        FigureColumn::new("p99.99", 4, ["", "p99.99"], 7).from(120),
     ),
 ];
 
@@ -889,7 +892,7 @@ pub(super) fn all() -> Vec<Figure> {
     let mut all = Vec::new();
     for times in TIMES {
         all.extend(STATISTICS.map(|(name, field, statistic)| {
-            let value = Value::Time(times.distribution, statistic);
+            let value = FigureSource::Time(times.distribution, statistic);
             let plain = time(
                 format!("{}.{name}", times.name),
                 format!("{}.{field}", times.recorded),

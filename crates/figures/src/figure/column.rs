@@ -2,7 +2,7 @@
 
 /// The column of a figure in the table of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct FigureColumn {
     /// Its name, and its heading on the page.
     pub name: &'static str,
     /// Columns stand in the order of their places.
@@ -29,15 +29,15 @@ pub enum Shown {
     IfAny,
 }
 
-impl Column {
+impl FigureColumn {
     /// A column that is shown if a row has the figure, whatever the terminal's width.
     pub(super) const fn new(
         name: &'static str,
         place: u8,
         head: [&'static str; 2],
         width: usize,
-    ) -> Column {
-        Column {
+    ) -> FigureColumn {
+        FigureColumn {
             name,
             place,
             head,
@@ -53,26 +53,26 @@ impl Column {
         name: &'static str,
         place: u8,
         head: [&'static str; 2],
-    ) -> Column {
-        Column {
+    ) -> FigureColumn {
+        FigureColumn {
             shown: Shown::IfAny,
-            ..Column::new(name, place, head, 7)
+            ..FigureColumn::new(name, place, head, 7)
         }
     }
 
-    pub(super) const fn always(self) -> Column {
-        Column {
+    pub(super) const fn always(self) -> FigureColumn {
+        FigureColumn {
             shown: Shown::Always,
             ..self
         }
     }
 
-    pub(super) const fn from(self, from: usize) -> Column {
-        Column { from, ..self }
+    pub(super) const fn from(self, from: usize) -> FigureColumn {
+        FigureColumn { from, ..self }
     }
 
-    pub(super) const fn has_unit(self) -> Column {
-        Column {
+    pub(super) const fn has_unit(self) -> FigureColumn {
+        FigureColumn {
             has_unit: true,
             ..self
         }

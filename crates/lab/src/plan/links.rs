@@ -1,6 +1,6 @@
 //! Hosts, the switch, and the links between them.
 
-use super::step::{Act, INTERFACE, Names, SWITCH, Step, StepNamespace};
+use super::step::{Act, INTERFACE, NetworkNames, PlanStep, SWITCH, StepNamespace};
 use crate::address::{PREFIX, hardware};
 use pubgauge_network::Host;
 
@@ -12,12 +12,12 @@ pub(super) struct All<'a> {
     pub hosts: &'a [Host],
     /// For each host, whether `wirefilter` connects it.
     pub wired: &'a [bool],
-    pub names: &'a Names,
+    pub names: &'a NetworkNames,
 }
 
 impl All<'_> {
     /// Disables IPv6, whose neighbour discovery would use links, and the IP firewall of bridges.
-    pub fn settings(&self) -> Vec<Step> {
+    pub fn settings(&self) -> Vec<PlanStep> {
         let ipv6 = [
             "ipv6/conf/all/disable_ipv6",
             "ipv6/conf/default/disable_ipv6",
@@ -26,12 +26,12 @@ impl All<'_> {
             "bridge/bridge-nf-call-iptables",
             "bridge/bridge-nf-call-arptables",
         ];
-        let set = |place, file, value| Step {
+        let set = |place, file, value| PlanStep {
             place,
             act: Act::Set { file, value },
         };
         let quiet = |place| ipv6.map(|file| set(place, file, "1"));
-        let mut steps: Vec<Step> = self.namespaces().flat_map(quiet).collect();
+        let mut steps: Vec<PlanStep> = self.namespaces().flat_map(quiet).collect();
         steps.extend(firewall.map(|file| set(StepNamespace::Switch, file, "0")));
         steps
     }
@@ -44,7 +44,7 @@ impl All<'_> {
     /// The switch, and a pair of interfaces for each host that `wirefilter` does not connect to it.
     ///
     /// Multicast goes to every port: without a querier a snooping switch would forget members.
-    pub fn pairs(&self) -> Step {
+    pub fn pairs(&self) -> PlanStep {
         let mut script = format!(
             "link set lo up\n\
              link add {SWITCH} address 02:00:00:00:00:ff type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
@@ -61,12 +61,12 @@ impl All<'_> {
     }
 
     /// The interface of each host, its neighbour entries, and then the ports of the switch.
-    pub fn interfaces(&self) -> Vec<Step> {
+    pub fn interfaces(&self) -> Vec<PlanStep> {
         let hosts = (0..self.hosts.len()).map(|index| {
             let place = StepNamespace::Host(self.hosts[index]);
             run(place, &["ip", "-batch", "-"], self.interface(index))
         });
-        let mut steps: Vec<Step> = hosts.collect();
+        let mut steps: Vec<PlanStep> = hosts.collect();
         let mut ports = String::new();
         for host in self.hosts {
             ports += &format!("link set {host} mtu {MTU} gso_max_segs 1 master {SWITCH} up\n");
@@ -96,7 +96,7 @@ impl All<'_> {
     }
 
     /// The switch's port of each hardware address: only multicast is flooded to all ports.
-    pub fn known_addresses(&self) -> Step {
+    pub fn known_addresses(&self) -> PlanStep {
         let mut script = String::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let address = hardware(index);
@@ -107,8 +107,8 @@ impl All<'_> {
 }
 
 /// A step that runs a program.
-pub(super) fn run(place: StepNamespace, argv: &[&'static str], input: String) -> Step {
-    Step {
+pub(super) fn run(place: StepNamespace, argv: &[&'static str], input: String) -> PlanStep {
+    PlanStep {
         place,
         act: Act::Run {
             argv: argv.to_vec(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{PlanError, Unavailable};
 use super::links::{All, run};
-use super::step::{INTERFACE, Step, StepNamespace};
+use super::step::{INTERFACE, PlanStep, StepNamespace};
 use super::wires::{MILLISECOND, percent};
 use crate::backends::{Backends, Works, hint};
 use pubgauge_network::{HostRole, Link, Loss, Nanos, Network, Reordering};
@@ -200,7 +200,7 @@ fn beyond_wirefilter(link: &Link) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The queues at both ends of each link.
-pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<Step> {
+pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<PlanStep> {
     let mut steps = Vec::new();
     let mut ports = String::new();
     for host in all.hosts {

@@ -14,7 +14,7 @@ pub(super) const SWITCH: &str = "switch0";
 
 /// Names that a network has outside of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct NetworkNames {
     /// The file of each host's network namespace, in the order of [`pubgauge_network::Network::hosts`].
     pub hosts: Vec<String>,
     /// A folder for sockets of `vde_switch`.
@@ -42,7 +42,7 @@ impl fmt::Display for StepNamespace {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     pub place: StepNamespace,
     pub act: Act,
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::links::All;
-use super::step::{Act, INTERFACE, Ready, Step, StepNamespace};
+use super::step::{Act, INTERFACE, PlanStep, Ready, StepNamespace};
 use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
 use pubgauge_quantities::shown::decimals;
 
@@ -12,7 +12,7 @@ use pubgauge_quantities::shown::decimals;
 pub(super) const MILLISECOND: Nanos = 1_000_000;
 
 /// Starts the programs that connect hosts by `wirefilter`.
-pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<Step> {
+pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<PlanStep> {
     let wired = all.hosts.iter().zip(all.wired).filter(|(_, wired)| **wired);
     wired
         .flat_map(|(host, _)| {
@@ -28,7 +28,7 @@ pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<Step> {
         .collect()
 }
 
-fn switch(place: StepNamespace, interface: &str, folder: PathBuf) -> Step {
+fn switch(place: StepNamespace, interface: &str, folder: PathBuf) -> PlanStep {
     let argv = [
         "vde_switch",
         "-s",
@@ -36,7 +36,7 @@ fn switch(place: StepNamespace, interface: &str, folder: PathBuf) -> Step {
         "-t",
         interface,
     ];
-    Step {
+    PlanStep {
         place,
         act: Act::Start {
             argv: argv.map(str::to_owned).to_vec(),
@@ -45,7 +45,7 @@ fn switch(place: StepNamespace, interface: &str, folder: PathBuf) -> Step {
     }
 }
 
-fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
+fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> PlanStep {
     let ends = format!("{}:{}", folders[0].display(), folders[1].display());
     let mut argv = vec!["wirefilter".to_owned(), "-v".into(), ends];
     let mut option = |flag: &str, value: String| argv.extend([flag.to_owned(), value]);
@@ -68,7 +68,7 @@ fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
     if link.reordering == Some(Reordering::Jitter) {
         argv.push("-N".into());
     }
-    Step {
+    PlanStep {
         place: StepNamespace::Host(host),
         act: Act::Start {
             argv,

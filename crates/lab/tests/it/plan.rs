@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use common::{network, rate};
 use proptest::prelude::*;
 use pubgauge_lab::{
-    Act, Backends, Bucket, Names, NetworkPlan, PlanError, StepNamespace, Subnet, possible,
+    Act, Backends, Bucket, NetworkNames, NetworkPlan, PlanError, StepNamespace, Subnet, possible,
     states_script,
 };
 use pubgauge_network::{HostRole, Hosts, Link, LinkState, Loss, Network, Reordering};
 
-fn names(network: &Network) -> Names {
-    Names {
+fn names(network: &Network) -> NetworkNames {
+    NetworkNames {
         hosts: (0..network.hosts().count())
             .map(|i| format!("/proc/7/fd/{i}"))
             .collect(),

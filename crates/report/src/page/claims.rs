@@ -12,15 +12,15 @@ use crate::charts::Chart;
 use crate::charts::claims::of_claim;
 
 /// A claim and its figures.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownClaim<'a> {
     pub(super) claim: &'a ClaimOutcome,
     pub(super) figures: Vec<Chart>,
 }
 
 /// Claims with their figures, whose ids begin with `prefix`.
-pub(super) fn with_figures<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<Shown<'a>> {
+pub(super) fn with_figures<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<ShownClaim<'a>> {
     let each = claims.iter().zip(1..);
-    let shown = |(claim, nth): (&'a ClaimOutcome, u32)| Shown {
+    let shown = |(claim, nth): (&'a ClaimOutcome, u32)| ShownClaim {
         claim,
         figures: of_claim(claim, &format!("{prefix}c{nth}")),
     };
@@ -82,7 +82,7 @@ pub(super) fn section(results: &Results) -> Markup {
 }
 
 /// One claim.
-pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
+pub(super) fn article(shown: &ShownClaim<'_>, id: &str, name: Markup) -> Markup {
     let claim = shown.claim;
     let said = [
         ("stand-in", &claim.stand_in),
@@ -112,7 +112,7 @@ pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
 }
 
 /// The data of the charts, as `page.js` draws it: each as a workload whose cells are the sides.
-pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<String> {
+pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a ShownClaim<'a>>) -> Vec<String> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
     let data = figures.map(|figure| {
         let sides = unique(figure.rows.iter().map(|row| &row[0]));

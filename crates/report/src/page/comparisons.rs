@@ -5,7 +5,7 @@ use pubgauge_figures::Results;
 use pubgauge_figures::comparison::Difference;
 
 use super::html::{badge_of, notes, row, table, text};
-use crate::comparisons::{Board, Told, boards, legend};
+use crate::comparisons::{Board, ComparisonRow, boards, legend};
 
 /// The section of all comparisons.
 pub(super) fn section(results: &Results) -> Markup {
@@ -35,7 +35,7 @@ fn entries(board: &Board) -> Markup {
     table("limits fold", &board.title, all, rows)
 }
 
-fn entry(told: &Option<Told>) -> Markup {
+fn entry(told: &Option<ComparisonRow>) -> Markup {
     let Some(told) = told else {
         return text("–");
     };

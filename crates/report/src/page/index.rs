@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use pubgauge_figures::studies::{OutcomeCounts, Studies, StudyOutcome};
 
-use super::claims::{Shown, anchor, article, data, with_figures};
+use super::claims::{ShownClaim, anchor, article, data, with_figures};
 use super::frame::{self, Document};
 use super::html::{non_empty, row, table, text};
 use crate::studies::{name, state, title};
@@ -17,7 +17,7 @@ const PAGE: &str = "report.html";
 struct Numbered<'a> {
     study: &'a StudyOutcome,
     id: String,
-    claims: Vec<Shown<'a>>,
+    claims: Vec<ShownClaim<'a>>,
 }
 
 /// The page: what papers say, and what holds here; of studies without claims, their answers. One HTML file that

@@ -9,7 +9,7 @@ use super::html::{Head, badge, system_of, table};
 use crate::summary::{Cell, WorkloadCells};
 
 /// A column: its heading, and the text of an entry.
-pub(super) type Column<T> = (&'static str, fn(&T) -> String);
+pub(super) type TextColumn<T> = (&'static str, fn(&T) -> String);
 
 /// A time that may not be known.
 pub(super) fn time(ns: Option<u64>) -> String {
@@ -35,7 +35,7 @@ pub(super) fn per_trial<'a, T: 'a, const N: usize>(
     workload: &'a WorkloadCells<'a>,
     title: &str,
     names: [&str; N],
-    columns: &[Column<T>],
+    columns: &[TextColumn<T>],
     parts: impl Fn(&'a Trial) -> Vec<([String; N], &'a T)>,
 ) -> Markup {
     let figures = columns.iter().map(|(name, _)| *name);

@@ -10,7 +10,7 @@ use super::content::Page;
 use super::html::{Head, badge, badge_of, non_empty, notes, table};
 use super::per_trial::time;
 use crate::glossary;
-use crate::searches::{self, Group, Sought, Tried, finding, purpose};
+use crate::searches::{self, SearchGroup, Sought, Tried, finding, purpose};
 
 /// All searches of the run in tables, one for each workload and axis.
 pub(super) fn overview(page: &Page<'_>) -> Markup {
@@ -30,7 +30,7 @@ const COST: &str =
     "Cost: processor time of the system for one delivery, at 50 % and 90 % of the limit.";
 
 /// The table of a group's limits.
-fn limits(group: &Group<'_, '_>) -> Markup {
+fn limits(group: &SearchGroup<'_, '_>) -> Markup {
     let heads = [
         ("system", ""),
         (

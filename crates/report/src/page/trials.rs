@@ -11,11 +11,11 @@ use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
 
 use super::content::Page;
-use super::per_trial::{Column, Part, figures, or_none, per_trial, time, trials};
+use super::per_trial::{Part, TextColumn, figures, or_none, per_trial, time, trials};
 use super::windows;
 use crate::summary::WorkloadCells;
 
-const OF_BURSTS: [Column<BurstFigures>; 10] = [
+const OF_BURSTS: [TextColumn<BurstFigures>; 10] = [
     ("messages each", |b| b.messages.to_string()),
     ("begins", |b| {
         b.every_ns
@@ -35,7 +35,7 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("arrived after", |b| time(b.arrival_ns)),
 ];
 
-const OF_BROKERS: [Column<Broker>; 7] = [
+const OF_BROKERS: [TextColumn<Broker>; 7] = [
     ("address", |b| b.address.clone()),
     ("clients", |b| b.connections.to_string()),
     ("CPU", |b| or_none(b.cpu_s, shown::seconds)),

@@ -6,7 +6,7 @@ use super::chart::one_chart;
 use super::content::Page;
 use super::html::{badge, table};
 use super::{answer, asked};
-use crate::columns::{Column, columns};
+use crate::columns::{PlacedColumn, columns};
 use crate::summary::{Cell, WorkloadCells};
 use crate::{crowd, glossary, hosts, network, on_request, setup, shares, workload};
 
@@ -107,7 +107,7 @@ fn results(workload: &WorkloadCells<'_>) -> Markup {
     }
 }
 
-fn row(cell: &Cell<'_>, columns: &[Column]) -> Markup {
+fn row(cell: &Cell<'_>, columns: &[PlacedColumn]) -> Markup {
     let (valid, all) = (cell.valid().count(), cell.trials.len());
     let is_long = cell.row.chars().count() > 30;
     html! {
@@ -122,7 +122,7 @@ fn row(cell: &Cell<'_>, columns: &[Column]) -> Markup {
     }
 }
 
-fn entry(column: &Column, figure: &str) -> Markup {
+fn entry(column: &PlacedColumn, figure: &str) -> Markup {
     let is_bad = column.is_of_failures() && figure != "0";
     html! {
         td class={ "n" @if is_bad { " bad" } } data-name=(column.look.name) {

@@ -2,7 +2,7 @@
 
 use pubgauge_figures::Results;
 
-use crate::comparisons::{Board, Told, boards, legend};
+use crate::comparisons::{Board, ComparisonRow, boards, legend};
 use crate::terminal::{plain, wrapped};
 
 /// Spaces between columns.
@@ -41,7 +41,7 @@ pub(super) fn section(out: &mut String, results: &Results, width: usize) {
     }
 }
 
-fn lines(told: &Option<Told>) -> [String; 2] {
+fn lines(told: &Option<ComparisonRow>) -> [String; 2] {
     match told {
         Some(told) => [
             plain(&format!("{} {}", told.change, told.verdict)),
@@ -80,7 +80,8 @@ fn block(
         wrapped(&mut names, "", &plain(name), first);
         let names: Vec<&str> = names.lines().collect();
         for nth in 0..names.len().max(2) {
-            let of = |told: &Option<Told>| lines(told).get(nth).cloned().unwrap_or_default();
+            let of =
+                |told: &Option<ComparisonRow>| lines(told).get(nth).cloned().unwrap_or_default();
             let cells = cells[columns.clone()].iter().map(of).collect();
             line(names.get(nth).unwrap_or(&""), cells);
         }

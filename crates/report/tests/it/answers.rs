@@ -2,7 +2,7 @@
 
 use crate::sample;
 
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::*;
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
@@ -71,7 +71,7 @@ fn spec(figure: &str, comparison: Comparator, value: f64) -> CriterionSpec {
         figure: figure.into(),
         comparison,
         value,
-        filter: Filter::default(),
+        filter: TrialFilter::default(),
     }
 }
 

@@ -1,4 +1,4 @@
-use pubgauge_figures::criterion::{Filter, by_default};
+use pubgauge_figures::criterion::{TrialFilter, by_default};
 use pubgauge_figures::model::{
     Connections, CountCheck, Distribution, FlowFigures, System, Verdict, WorkloadInfo,
 };
@@ -64,7 +64,7 @@ fn criterion(figure: &str, comparison: Comparator, value: f64) -> CriterionSpec 
         figure: figure.into(),
         comparison,
         value,
-        filter: Filter::default(),
+        filter: TrialFilter::default(),
     }
 }
 
@@ -479,7 +479,7 @@ fn criteria_bear_on_windows() {
         figure: name.into(),
         comparison: Comparator::AtMost,
         value,
-        filter: Filter::default(),
+        filter: TrialFilter::default(),
     };
     let met = |trial: &Trial, name: &str, value| {
         evaluate(std::slice::from_ref(trial), &criterion(name, value)).met

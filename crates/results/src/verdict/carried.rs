@@ -5,7 +5,7 @@
 //! deliveries together, a system that carries its load comes down to the same level again and again, and one
 //! that does not comes down less each time.
 
-use super::growth::{Growth, Kind, Seen};
+use super::growth::{DelayGrowth, Growth, Kind};
 use super::overdue::Arrived;
 use super::thresholds;
 
@@ -96,10 +96,10 @@ impl Course {
             let seconds = length - span;
             let delay = |backlog: f64| (backlog.max(0.0) + self.under_way()) / due;
             let from = delay(lows.first());
-            return match Seen::classify((from, from + rise / due), seconds, self.before) {
-                Seen::Queue => Carried::Not(self.growth(&seen, rise)),
-                Seen::Unclear { needs_s } => self.unclear(needs_s),
-                Seen::Nothing => Carried::All,
+            return match DelayGrowth::classify((from, from + rise / due), seconds, self.before) {
+                DelayGrowth::Queue => Carried::Not(self.growth(&seen, rise)),
+                DelayGrowth::Unclear { needs_s } => self.unclear(needs_s),
+                DelayGrowth::Nothing => Carried::All,
             };
         }
         if rise > (thresholds::RISE_UNCLEAR * between).max(thresholds::RISE_NOTHING) {

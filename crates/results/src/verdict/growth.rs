@@ -32,7 +32,7 @@ pub(super) enum Kind {
 
 /// The finding from a delay that grew in a straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Seen {
+pub(super) enum DelayGrowth {
     /// A queue: it grows as time passes, from next to nothing when the load began.
     Queue,
     /// A queue, or a path that became slower: so many more seconds would tell.
@@ -41,21 +41,21 @@ pub(super) enum Seen {
     Nothing,
 }
 
-impl Seen {
+impl DelayGrowth {
     /// Of a delay that grew from one value to another, s, within `seconds`, after the load had lasted for `before`
     /// seconds. A queue grew meanwhile too: what remains of the delay without that is what the path takes.
-    pub fn classify((from, to): (f64, f64), seconds: f64, before: f64) -> Seen {
+    pub fn classify((from, to): (f64, f64), seconds: f64, before: f64) -> DelayGrowth {
         let share = (to - from) / seconds;
         let path = (from - share * before).max(0.0);
         // Whether it grew before it was measured is not known: a good part of the growth has to be seen.
         let doubled = (thresholds::QUEUE_FACTOR * path).max(thresholds::QUEUE_SEEN * from);
         if to >= doubled || share >= thresholds::QUEUE_SHARE {
-            Seen::Queue
+            DelayGrowth::Queue
         } else if share < thresholds::DRIFT_SHARE {
-            Seen::Nothing
+            DelayGrowth::Nothing
         } else {
             // A quarter more than it takes to double.
-            Seen::Unclear {
+            DelayGrowth::Unclear {
                 needs_s: 1.25 * (doubled - to) / share,
             }
         }
@@ -131,16 +131,28 @@ mod tests {
     #[test]
     fn a_queue_grows_from_nothing() {
         // 0.7 % too much for 10 s before and 10 s within; the same over a path of 20 ms.
-        assert_eq!(Seen::classify((0.070, 0.140), 10.0, 10.0), Seen::Queue);
-        assert_eq!(Seen::classify((0.034, 0.104), 10.0, 2.0), Seen::Queue);
+        assert_eq!(
+            DelayGrowth::classify((0.070, 0.140), 10.0, 10.0),
+            DelayGrowth::Queue
+        );
+        assert_eq!(
+            DelayGrowth::classify((0.034, 0.104), 10.0, 2.0),
+            DelayGrowth::Queue
+        );
         // A path that becomes slower by half, from 200 and from 5 ms.
-        let slower = Seen::classify((0.200, 0.300), 10.0, 2.0);
+        let slower = DelayGrowth::classify((0.200, 0.300), 10.0, 2.0);
         assert!(
-            matches!(slower, Seen::Unclear { needs_s } if (5.0..20.0).contains(&needs_s)),
+            matches!(slower, DelayGrowth::Unclear { needs_s } if (5.0..20.0).contains(&needs_s)),
             "{slower:?}"
         );
-        assert_eq!(Seen::classify((0.005, 0.0075), 10.0, 2.0), Seen::Nothing);
+        assert_eq!(
+            DelayGrowth::classify((0.005, 0.0075), 10.0, 2.0),
+            DelayGrowth::Nothing
+        );
         // A third too much behind a queue of minutes.
-        assert_eq!(Seen::classify((60.0, 62.5), 10.0, 0.0), Seen::Queue);
+        assert_eq!(
+            DelayGrowth::classify((60.0, 62.5), 10.0, 0.0),
+            DelayGrowth::Queue
+        );
     }
 }

@@ -8,7 +8,7 @@ use pubgauge_figures::model::{
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{self, Carried, Course};
-use super::growth::{Growth, Kind, Seen};
+use super::growth::{DelayGrowth, Growth, Kind};
 use super::silence::silence;
 use super::steps::{self, Change, Changed};
 use super::{bursts_wait, thresholds};
@@ -174,20 +174,20 @@ fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
 /// of arrivals, or of a lump: less growth than those make is none.
 fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Carried {
     let swing = course.cycle + course.silence;
-    let told = |(from, to): (f64, f64), delays, seconds, kind| match Seen::classify(
+    let told = |(from, to): (f64, f64), delays, seconds, kind| match DelayGrowth::classify(
         delays,
         seconds,
         course.before,
     ) {
-        Seen::Queue => Carried::Not(Growth {
+        DelayGrowth::Queue => Carried::Not(Growth {
             flow: None,
             kind,
             from,
             to,
             seconds,
         }),
-        Seen::Unclear { needs_s } => course.unclear(needs_s),
-        Seen::Nothing => Carried::All,
+        DelayGrowth::Unclear { needs_s } => course.unclear(needs_s),
+        DelayGrowth::Nothing => Carried::All,
     };
     let rate = course.due_per_s().max(f64::MIN_POSITIVE);
     if let Some((from, to, seconds)) = climb(&overdue(records, course))

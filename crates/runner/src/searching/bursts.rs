@@ -4,7 +4,7 @@ use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::model::{Status, Trial};
 use pubgauge_search::{Axis, LimitEstimate, StepOutcome};
 
-use super::Told;
+use super::JudgedTrial;
 
 /// Words for bursts that took too long.
 const LATE: &str = "had not arrived whole when the next one began";
@@ -63,7 +63,7 @@ pub(super) fn judge_bursts(
 pub(super) fn at_limit(
     axis: Axis,
     found: &LimitEstimate,
-    own: &[Told<'_>],
+    own: &[JudgedTrial<'_>],
 ) -> Option<BurstFigures> {
     let low = found.low.filter(|_| axis == Axis::Burst)?;
     let within = own.iter().filter(|told| {
@@ -78,7 +78,7 @@ pub(super) fn at_limit(
 }
 
 /// Whether bursts took too long without a loss.
-pub(super) fn late(own: &[Told<'_>]) -> bool {
+pub(super) fn late(own: &[JudgedTrial<'_>]) -> bool {
     own.iter().any(|told| {
         told.finding == StepOutcome::Nothing && told.why.iter().any(|why| why.ends_with(LATE))
     })

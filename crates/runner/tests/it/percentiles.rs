@@ -4,7 +4,7 @@
 use crate::planted::{gathered, simulate, workload};
 
 use pubgauge_driver::Settings;
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::model::{Status, Trial};
 use pubgauge_results::criterion::bearing;
 use pubgauge_simulator::Behaviour;
@@ -18,7 +18,7 @@ fn p99_below(ms: u64) -> CriterionSpec {
         figure: "latency_ns.p99".into(),
         comparison: Comparator::Less,
         value: (ms * MS) as f64,
-        filter: Filter::default(),
+        filter: TrialFilter::default(),
     }
 }
 

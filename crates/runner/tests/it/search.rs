@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use pubgauge_driver::Settings;
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::model::{Reason, Rule, Status, Trial};
 use pubgauge_figures::search::{LimitedBy, NoteOf, Purpose, Search, SearchStep, StepOutcome};
 use pubgauge_runner::searching::{conclude, judge_step, next};
@@ -22,7 +22,7 @@ fn p99_at_most(ns: f64) -> CriterionSpec {
         figure: "latency_ns.p99".into(),
         comparison: Comparator::AtMost,
         value: ns,
-        filter: Filter::default(),
+        filter: TrialFilter::default(),
     }
 }
 

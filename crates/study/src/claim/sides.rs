@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_figures::rule::{Filter, Side, range};
+use pubgauge_figures::rule::{CellFilter, Side, range};
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::written::amount;
 
@@ -49,7 +49,7 @@ pub(super) fn resolve_side(cells: &Cells, named: &Sides) -> Result<Side, String>
 fn narrow_side(
     like: &BTreeMap<String, Values>,
     named: &Sides,
-) -> Result<(Option<String>, Vec<Filter>), String> {
+) -> Result<(Option<String>, Vec<CellFilter>), String> {
     let mut rest = like.clone();
     let of = rest.remove("side").map(|Values(names)| names);
     let of = match of.as_deref() {
@@ -71,9 +71,9 @@ fn narrow_side(
     Ok((Some(of), alternatives))
 }
 
-fn alternative(one: &Cells, name: &str) -> Result<Filter, String> {
+fn alternative(one: &Cells, name: &str) -> Result<CellFilter, String> {
     match one {
-        Cells::Named(system) => Ok(Filter::from([("system".into(), vec![system.clone()])])),
+        Cells::Named(system) => Ok(CellFilter::from([("system".into(), vec![system.clone()])])),
         Cells::Like(like) if like.contains_key("side") => Err(format!(
             "an implementation of `{name}` names its system; `side` stands for one side in all"
         )),
@@ -83,7 +83,7 @@ fn alternative(one: &Cells, name: &str) -> Result<Filter, String> {
 }
 
 /// The values of a filter. Text with `..` beside a quantity must be a valid range.
-pub(super) fn cells(like: &BTreeMap<String, Values>) -> Result<Filter, String> {
+pub(super) fn cells(like: &BTreeMap<String, Values>) -> Result<CellFilter, String> {
     if like.contains_key("side") {
         return Err("`side` stands in `sides` and `against`, not in `where`".into());
     }

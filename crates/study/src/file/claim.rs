@@ -205,8 +205,8 @@ pub enum Cells {
 
 /// One value, or several, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Written", into = "Vec<String>")]
-#[schemars(with = "Written")]
+#[serde(from = "WrittenValues", into = "Vec<String>")]
+#[schemars(with = "WrittenValues")]
 pub struct Values(pub Vec<String>);
 
 /// A value such as "64B" or 100, or a list of values.
@@ -216,22 +216,22 @@ pub struct Values(pub Vec<String>);
     expecting = "expected a value such as \"64B\" or 100, or a list of values"
 )]
 #[schemars(rename = "Values")]
-enum Written {
+enum WrittenValues {
     Text(String),
     Whole(i64),
     Number(f64),
     Flag(bool),
-    Several(Vec<Written>),
+    Several(Vec<WrittenValues>),
 }
 
-impl From<Written> for Values {
-    fn from(written: Written) -> Values {
+impl From<WrittenValues> for Values {
+    fn from(written: WrittenValues) -> Values {
         Values(match written {
-            Written::Text(text) => vec![text],
-            Written::Whole(number) => vec![number.to_string()],
-            Written::Number(number) => vec![number.to_string()],
-            Written::Flag(value) => vec![value.to_string()],
-            Written::Several(all) => all
+            WrittenValues::Text(text) => vec![text],
+            WrittenValues::Whole(number) => vec![number.to_string()],
+            WrittenValues::Number(number) => vec![number.to_string()],
+            WrittenValues::Flag(value) => vec![value.to_string()],
+            WrittenValues::Several(all) => all
                 .into_iter()
                 .flat_map(|one| Values::from(one).0)
                 .collect(),

@@ -76,7 +76,7 @@ pub(super) fn who_talks_to_whom(
 }
 
 /// All topics, and those of each publisher.
-struct Topics {
+struct StudyTopics {
     all: Vec<String>,
     /// Whole levels that all topics begin with: `PREFIX/#` matches them all.
     prefix: Option<String>,
@@ -123,7 +123,7 @@ fn plain_topics(
     name: &str,
     recorded: Option<u32>,
     clashes: &mut Clashes<'_>,
-) -> Topics {
+) -> StudyTopics {
     let (publishers, subscribers) = counts(file, recorded, clashes);
     for (key, given) in [
         ("dimensions", !file.dimensions.is_empty()),
@@ -163,7 +163,7 @@ fn plain_topics(
     if let Some(fault) = topic_fault(&prefix) {
         clashes.add("topic", format!("`{prefix}` cannot be used: {fault}"));
     }
-    Topics {
+    StudyTopics {
         publishers: (0..publishers)
             .map(|p| dealt(&all, p, publishers))
             .collect(),
@@ -186,7 +186,7 @@ fn dealt(topics: &[String], index: u32, hands: u32) -> Vec<String> {
 fn by_pattern(
     file: &FlowFile,
     name: &str,
-    topics: &Topics,
+    topics: &StudyTopics,
     exact: bool,
     clashes: &mut Clashes<'_>,
 ) -> Vec<(Vec<String>, Option<String>)> {
@@ -362,8 +362,8 @@ impl Template {
 }
 
 /// Topics from a template.
-fn template_topics(file: &FlowFile, template: &Template, clashes: &mut Clashes<'_>) -> Topics {
-    let mut topics = Topics {
+fn template_topics(file: &FlowFile, template: &Template, clashes: &mut Clashes<'_>) -> StudyTopics {
+    let mut topics = StudyTopics {
         all: Vec::new(),
         prefix: None,
         publishers: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pubgauge_figures::rule::{ClaimRule, Filter, Needs, admits, range};
+use pubgauge_figures::rule::{CellFilter, ClaimRule, Needs, admits, range};
 use pubgauge_study::{FULL, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
@@ -65,7 +65,7 @@ fn value<'a>(trial: &'a PlannedTrial, key: &str) -> Option<&'a str> {
     }
 }
 
-fn is_in(trial: &PlannedTrial, filter: &Filter) -> bool {
+fn is_in(trial: &PlannedTrial, filter: &CellFilter) -> bool {
     filter.iter().all(|(key, values)| match key.as_str() {
         "flow" => {
             let mut flows = trial.workload.flows.iter();
@@ -76,7 +76,7 @@ fn is_in(trial: &PlannedTrial, filter: &Filter) -> bool {
 }
 
 /// Whether it is hours of a recording, with days in them.
-fn is_recorded(plan: &Plan, cell: &Filter) -> bool {
+fn is_recorded(plan: &Plan, cell: &CellFilter) -> bool {
     let is = |key: &str, name: &String| cell.get(key).is_some_and(|named| named.contains(name));
     let of = plan.recordings.iter().filter(|r| is("recording", &r.name));
     let mut hours = of.flat_map(|recording| &recording.hours);
@@ -84,9 +84,9 @@ fn is_recorded(plan: &Plan, cell: &Filter) -> bool {
 }
 
 /// The points of a rule's axis: those that it names, else all that its sides have.
-fn points(plan: &Plan, rule: &ClaimRule, sides: &[Filter]) -> Vec<Filter> {
+fn points(plan: &Plan, rule: &ClaimRule, sides: &[CellFilter]) -> Vec<CellFilter> {
     let Some(axis) = rule.axis() else {
-        return vec![Filter::new()];
+        return vec![CellFilter::new()];
     };
     let named = rule.filter.get(axis);
     let whole = named.filter(|values| values.iter().all(|value| range(value).is_none()));
@@ -100,7 +100,7 @@ fn points(plan: &Plan, rule: &ClaimRule, sides: &[Filter]) -> Vec<Filter> {
             .collect()
     });
     (values.into_iter())
-        .map(|value| Filter::from([(axis.clone(), vec![value])]))
+        .map(|value| CellFilter::from([(axis.clone(), vec![value])]))
         .collect()
 }
 
@@ -120,7 +120,7 @@ fn every_cell_of_a_claim_is_planned() {
                 parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
             for (part, rule) in rules {
                 let sides = rule.sides.iter().chain(&rule.against);
-                let cells: Vec<Filter> = (sides.flat_map(|side| &side.alternatives))
+                let cells: Vec<CellFilter> = (sides.flat_map(|side| &side.alternatives))
                     .map(|side| rule.cells(side))
                     .collect();
                 let points = points(&plan, rule, &cells);

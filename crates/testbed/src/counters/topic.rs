@@ -13,16 +13,16 @@ use crate::file::{Counter, Counters};
 use crate::probe::{CLOSE_NS, open};
 
 /// A client that is subscribed to counts.
-pub(super) struct Reader<'a> {
+pub(super) struct CountsReader<'a> {
     counters: &'a Counters,
     fleet: Box<dyn Fleet>,
     client: Option<ClientId>,
-    seen: Seen,
+    seen: LatestCounts,
 }
 
 /// The messages that have come.
 #[derive(Default)]
-struct Seen {
+struct LatestCounts {
     topics: Pair<String>,
     update: Option<String>,
     /// The latest values, and how many messages this client had got before each.
@@ -40,7 +40,7 @@ struct Seen {
     failed: Option<String>,
 }
 
-impl Events for Seen {
+impl Events for LatestCounts {
     fn arrived(&mut self) {}
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
@@ -82,7 +82,7 @@ impl Events for Seen {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CountsReader<'a> {
     /// Opens a fleet of one client, which connects with the first reading.
     ///
     /// # Errors
@@ -93,14 +93,14 @@ impl<'a> Reader<'a> {
         driver: &dyn Driver,
     ) -> Result<Self, String> {
         let topic = |counter: Option<&Counter>| counter?.topic.clone();
-        Ok(Reader {
+        Ok(CountsReader {
             counters,
             fleet: open(driver, target, 1)?,
             client: None,
-            seen: Seen {
+            seen: LatestCounts {
                 topics: counters.message_counters().map(topic),
                 update: counters.update.clone(),
-                ..Seen::default()
+                ..LatestCounts::default()
             },
         })
     }
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         &mut self,
         missing: &str,
         until: Instant,
-        holds: impl Fn(&Seen) -> bool,
+        holds: impl Fn(&LatestCounts) -> bool,
     ) -> Result<(), String> {
         loop {
             if let Some(why) = self.seen.failed.take().or_else(|| self.seen.odd.take()) {
@@ -196,13 +196,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Seen {
+impl LatestCounts {
     fn has_all(&self) -> bool {
         (self.topics.iter().zip(&self.values)).all(|(topic, v)| topic.is_none() || v.is_some())
     }
 }
 
-impl Drop for Reader<'_> {
+impl Drop for CountsReader<'_> {
     fn drop(&mut self) {
         self.fleet.close(monotonic_now() + CLOSE_NS);
     }

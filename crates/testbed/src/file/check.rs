@@ -4,7 +4,7 @@ use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use pubgauge_driver::{Capability, Check};
 
 use super::SystemFile;
-use super::fault::{Fault, check_number, refuse_if};
+use super::fault::{FileFault, check_number, refuse_if};
 use super::parts::SystemKind;
 use crate::spelling::spelling_hint;
 use crate::template;
@@ -16,7 +16,7 @@ fn is_check(name: &str) -> bool {
 }
 
 impl SystemFile {
-    pub(super) fn validate(&self) -> Result<(), Fault> {
+    pub(super) fn validate(&self) -> Result<(), FileFault> {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._".contains(&b);
         refuse_if(
             self.name.is_empty() || !self.name.bytes().all(plain),
@@ -27,7 +27,7 @@ impl SystemFile {
         if let Some(default) = &self.default_variant
             && !self.variants.contains_key(default)
         {
-            return Err(Fault::new(
+            return Err(FileFault::new(
                 format!("the default variant `{default}` is not described"),
                 spelling_hint(default, self.variants.keys()),
                 "default-variant",
@@ -48,7 +48,7 @@ impl SystemFile {
     }
 
     /// Checks what must hold in each variant.
-    fn validate_one(&self) -> Result<(), Fault> {
+    fn validate_one(&self) -> Result<(), FileFault> {
         let starts = matches!(self.kind, SystemKind::Process | SystemKind::Builtin);
         // Without its variants a description may lack the command or values, which they give.
         let complete = self.variants.is_empty() || self.default_variant.is_none();
@@ -78,7 +78,7 @@ impl SystemFile {
                 let capabilities = Capability::ALL.into_iter().map(|c| c.to_string());
                 let checks = Check::ALL.iter().map(|check| check.name().to_owned());
                 let known = capabilities.chain(checks);
-                return Err(Fault::new(
+                return Err(FileFault::new(
                     format!("`{name}` is the name of no capability, and of no check"),
                     spelling_hint(name, known),
                     name,
@@ -97,7 +97,7 @@ impl SystemFile {
         self.validate_numbers()?;
         for port in &self.ready.tcp {
             if !self.run.ports.contains(port) {
-                return Err(Fault::new(
+                return Err(FileFault::new(
                     format!("ready.tcp names the port `{port}`, which run.ports does not"),
                     spelling_hint(port, &self.run.ports),
                     "tcp",
@@ -125,7 +125,7 @@ impl SystemFile {
         self.validate_placeholders()
     }
 
-    fn validate_numbers(&self) -> Result<(), Fault> {
+    fn validate_numbers(&self) -> Result<(), FileFault> {
         let of_counters = self.counters.iter().map(|counters| counters.time_out_s);
         let of_hooks = self.hooks.iter().map(|hook| hook.time_out_s);
         let time_outs = [self.ready.time_out_s].into_iter();
@@ -157,7 +157,7 @@ impl SystemFile {
         Ok(())
     }
 
-    fn validate_placeholders(&self) -> Result<(), Fault> {
+    fn validate_placeholders(&self) -> Result<(), FileFault> {
         let mut known: Vec<&str> = template::ALWAYS.to_vec();
         if self.kind == SystemKind::External && self.find.variable.is_some() {
             known.push("address");
@@ -216,7 +216,7 @@ impl SystemFile {
             for name in template::names(text) {
                 if !known.contains(&name) {
                     let nearest = spelling_hint(name, &known);
-                    return Err(Fault::new(
+                    return Err(FileFault::new(
                         format!("the placeholder {{{name}}} stands for nothing"),
                         format!("{nearest}; write {{{{{name}}}}} for the text itself"),
                         &format!("{{{name}}}"),

@@ -6,7 +6,7 @@ use pubgauge_driver::Capability;
 
 use super::SystemFile;
 use super::counters::{Counter, Counters};
-use super::fault::{Fault, refuse_if};
+use super::fault::{FileFault, refuse_if};
 use super::parts::{Probe, SystemKind};
 use crate::counters::{Url, is_metric_name};
 use crate::spelling::spelling_hint;
@@ -14,7 +14,7 @@ use crate::template::{fill, names};
 
 impl Counters {
     /// Checks what must hold beyond the types.
-    pub(super) fn validate(&self, system: &SystemFile) -> Result<(), Fault> {
+    pub(super) fn validate(&self, system: &SystemFile) -> Result<(), FileFault> {
         refuse_if(
             !matches!(system.kind, SystemKind::Process | SystemKind::Builtin),
             "[counters] is of use only where pubgauge starts the system: others may publish to one that runs already",
@@ -32,7 +32,7 @@ impl Counters {
             let sample = names(http).map(|name| (name.to_owned(), "1".to_owned()));
             let sample: BTreeMap<String, String> = sample.collect();
             if let Err(what) = fill(http, &sample).parse::<Url>() {
-                return Err(Fault::new(
+                return Err(FileFault::new(
                     format!("`{http}` cannot be asked for counts: {what}"),
                     "http://127.0.0.1:{port}/path, with a port of run.ports",
                     http,
@@ -78,14 +78,14 @@ impl Counters {
         )
     }
 
-    fn validate_counter(&self, key: &str, counter: &Counter) -> Result<(), Fault> {
+    fn validate_counter(&self, key: &str, counter: &Counter) -> Result<(), FileFault> {
         let table = format!("counters.{key}");
         let (topic, json, metric) = (&counter.topic, &counter.json, &counter.metric);
         let over_http = match (topic, json, metric) {
             (Some(_), None, None) => false,
             (None, Some(_), None) | (None, None, Some(_)) => true,
             _ => {
-                return Err(Fault::new(
+                return Err(FileFault::new(
                     format!("[{table}] does not say in one way where the count stands"),
                     "one of topic = \"TOPIC\", json = \"/POINTER\" and metric = \"NAME\"",
                     &table,
@@ -127,7 +127,7 @@ impl Counters {
         for name in counter.not_at.keys() {
             let asked = |c: &Capability| !c.asks().is_empty();
             if !name.parse::<Capability>().is_ok_and(|c| asked(&c)) {
-                return Err(Fault::new(
+                return Err(FileFault::new(
                     format!("`{name}` is the name of no capability that settings ask for"),
                     spelling_hint(name, Capability::ALL.iter().filter(|c| asked(c))),
                     name,

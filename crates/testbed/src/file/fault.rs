@@ -20,16 +20,16 @@ fn place_of(near: &str, text: &str) -> Option<usize> {
 }
 
 /// An error in a system file, before its line and column are known.
-pub(super) struct Fault {
+pub(super) struct FileFault {
     what: String,
     hint: String,
     near: String,
 }
 
-impl Fault {
+impl FileFault {
     /// An error near a text of the file, and what to do; `hint` may be empty.
     pub(super) fn new(what: impl Into<String>, hint: impl Into<String>, near: &str) -> Self {
-        Fault {
+        FileFault {
             what: what.into(),
             hint: hint.into(),
             near: near.to_owned(),
@@ -43,9 +43,9 @@ pub(super) fn refuse_if(
     what: impl Into<String>,
     hint: &str,
     near: &str,
-) -> Result<(), Fault> {
+) -> Result<(), FileFault> {
     if wrong {
-        Err(Fault::new(what, hint, near))
+        Err(FileFault::new(what, hint, near))
     } else {
         Ok(())
     }
@@ -57,7 +57,7 @@ pub(super) fn check_number<T: PartialOrd + Display>(
     number: T,
     within: RangeInclusive<T>,
     bounds: &str,
-) -> Result<(), Fault> {
+) -> Result<(), FileFault> {
     let what = format!("{key} = {number} is not a number {bounds}");
     refuse_if(!within.contains(&number), what, "", key)
 }
@@ -78,7 +78,7 @@ pub struct FileError {
 
 impl FileError {
     /// The error for a fault in `text`.
-    pub(super) fn of_fault(fault: Fault, text: &str, file: &str) -> Self {
+    pub(super) fn of_fault(fault: FileFault, text: &str, file: &str) -> Self {
         let offset = place_of(&fault.near, text).unwrap_or(0);
         let hint = Some(fault.hint).filter(|hint| !hint.is_empty());
         FileError::at_offset(file, text, offset, fault.what, hint)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Fault, refuse_if};
+use super::fault::{FileFault, refuse_if};
 use super::parts::ConfigFile;
 
 /// How a system is installed: per package manager, the exact commands (templates, in which
@@ -97,7 +97,7 @@ impl Install {
 
 impl Maven {
     /// Checks what must hold beyond the types.
-    pub(super) fn validate(&self) -> Result<(), Fault> {
+    pub(super) fn validate(&self) -> Result<(), FileFault> {
         refuse_if(
             !is_one_name(&self.folder) || self.folder.starts_with('.'),
             format!("`{}` is no name of a folder in the cache", self.folder),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 
 use super::Share;
-use super::share::{Held, PERIOD_US};
+use super::share::{HeldShare, PERIOD_US};
 use crate::limits::{cgroup_paths, groups_around};
 use crate::owned::OwnedFolder;
 
@@ -27,11 +27,11 @@ pub(super) struct Cgroups {
 
 /// A group, removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ControlGroup {
     folder: OwnedFolder,
 }
 
-impl Group {
+impl ControlGroup {
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -94,7 +94,7 @@ impl Cgroups {
     }
 
     /// Makes the groups that hold a share.
-    pub fn hold(&self, share: &Share, groups: &mut Vec<Group>) -> Tries {
+    pub fn hold(&self, share: &Share, groups: &mut Vec<ControlGroup>) -> Tries {
         let mut one = |controller| {
             let part = self.parent_group(controller, share)?;
             part.hold(share, groups)
@@ -106,8 +106,8 @@ impl Cgroups {
     }
 
     /// How a share would be held, without making groups.
-    pub fn foresee(&self, share: &Share) -> Held {
-        let mut held = Held::default();
+    pub fn foresee(&self, share: &Share) -> HeldShare {
+        let mut held = HeldShare::default();
         if share.cores.is_some() {
             match self.parent_group("cpu", share) {
                 Ok(part) => {
@@ -237,7 +237,7 @@ impl Controller {
         }
     }
 
-    fn hold(&self, share: &Share, groups: &mut Vec<Group>) -> Result<String, String> {
+    fn hold(&self, share: &Share, groups: &mut Vec<ControlGroup>) -> Result<String, String> {
         let wanted = match self.controller {
             "cpu" => share.cores.is_some(),
             _ => share.memory_bytes.is_some(),
@@ -246,7 +246,7 @@ impl Controller {
             return Err("not asked for".into());
         }
         // In version 2 one group limits both.
-        let known = |group: &&Group| {
+        let known = |group: &&ControlGroup| {
             self.version == Version::Two && group.path().parent() == Some(&*self.parent)
         };
         let new = match groups.iter().find(known) {
@@ -254,13 +254,13 @@ impl Controller {
             None => OwnedFolder::create_removed_by(&self.parent, PREFIX, remove)
                 .map_err(|error| refused(&self.parent, &error))?,
         };
-        let group = Group { folder: new };
+        let group = ControlGroup { folder: new };
         let words = self.write(&group, share)?;
         groups.push(group);
         Ok(words)
     }
 
-    fn write(&self, group: &Group, share: &Share) -> Result<String, String> {
+    fn write(&self, group: &ControlGroup, share: &Share) -> Result<String, String> {
         for (name, text, required) in self.files(share) {
             let path = group.path().join(name);
             if let (Err(error), true) = (std::fs::write(&path, text), required) {

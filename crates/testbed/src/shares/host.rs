@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Share;
-use super::share::Held;
-use super::{Group, Holding, hold};
+use super::share::HeldShare;
+use super::{ControlGroup, Holding, hold};
 use crate::limits::Throttling;
 use crate::realtime::usable_cpus;
 
@@ -34,7 +34,7 @@ impl HostShare {
     }
 
     /// Which limits hold.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &HeldShare {
         &self.holding.held
     }
 
@@ -62,7 +62,7 @@ impl HostShare {
     /// Gives its processes all processor time that there is for as long as `what` takes: the start of a server that
     /// is slow on a small host is not what is measured.
     pub(crate) fn free_while<T>(&self, what: impl FnOnce() -> T) -> T {
-        struct Again<'a>(&'a Share, &'a [Group]);
+        struct Again<'a>(&'a Share, &'a [ControlGroup]);
         impl Drop for Again<'_> {
             fn drop(&mut self) {
                 self.1.iter().for_each(|group| group.limit(self.0.cores));

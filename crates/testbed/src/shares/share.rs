@@ -24,7 +24,7 @@ pub(crate) fn next_processors(mut usable: Vec<usize>, taken: usize) -> Vec<usize
 
 /// How a share is held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Held {
+pub struct HeldShare {
     /// How processor time is held, in words; `None` if it is not.
     pub cores_by: Option<String>,
     /// Whether the kernel holds it as a quota.
@@ -38,7 +38,7 @@ pub struct Held {
     pub groups: Vec<PathBuf>,
 }
 
-impl Held {
+impl HeldShare {
     /// Words to append to how a process with this share and wait status ended. They are empty unless it was
     /// killed and its memory was limited: the kernel kills where memory is at its limit.
     pub(crate) fn words_behind_end(&self, share: &Share, status: i32) -> String {

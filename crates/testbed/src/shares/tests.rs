@@ -26,12 +26,12 @@ fn version_two(root: &Path, controllers: &str) -> Cgroups {
     Cgroups::from_membership(root, "0::/a/b\n")
 }
 
-fn read(group: &Group, name: &str) -> String {
+fn read(group: &ControlGroup, name: &str) -> String {
     std::fs::read_to_string(group.path().join(name)).unwrap()
 }
 
 /// In the kernel a group's files go with its folder; here they are removed first.
-fn empty(group: &Group) {
+fn empty(group: &ControlGroup) {
     for entry in group.path().read_dir().unwrap().flatten() {
         std::fs::remove_file(entry.path()).unwrap();
     }
@@ -146,7 +146,7 @@ fn without_groups_nothing_is_silent() {
     assert!(holding.held.not_held[1].starts_with("64 MiB of memory: no control group"));
     assert_eq!(cgroups.foresee(&SHARE).not_held.len(), 2);
     let nothing = hold_by(&cgroups, &Share::default(), &[0, 1], &[], []);
-    assert_eq!(nothing.held, Held::default());
+    assert_eq!(nothing.held, HeldShare::default());
 }
 
 #[test]

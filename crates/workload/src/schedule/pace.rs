@@ -18,12 +18,12 @@ pub(super) struct Pace {
 
 /// A point on the schedule: whole nanoseconds and the fraction that was cut off.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
+pub(super) struct SchedulePoint {
     whole: u128,
     fraction: u128,
 }
 
-impl Point {
+impl SchedulePoint {
     /// Whole nanoseconds; `None` beyond 584 years.
     pub(super) fn nanos(self) -> Option<Nanos> {
         Nanos::try_from(self.whole).ok()
@@ -40,16 +40,16 @@ impl Pace {
     }
 
     /// When message `k` is due: exact for `k` below 10^14, saturating far above.
-    pub(super) fn due_time(self, k: u64) -> Point {
+    pub(super) fn due_time(self, k: u64) -> SchedulePoint {
         let product = NUMERATOR.saturating_mul(u128::from(k));
-        Point {
+        SchedulePoint {
             whole: product / self.denominator,
             fraction: product % self.denominator,
         }
     }
 
     /// `point` moved on by `step`, a result of [`Pace::at`]: exact, without a division.
-    pub(super) fn advance(self, point: &mut Point, step: Point) {
+    pub(super) fn advance(self, point: &mut SchedulePoint, step: SchedulePoint) {
         point.whole = point.whole.saturating_add(step.whole);
         point.fraction += step.fraction;
         if point.fraction >= self.denominator {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shard::Shard;
 use crate::draws::Draws;
 use crate::model::{Replay, ReplayMode};
-use crate::trace::{Reading, Trace};
+use crate::trace::{Trace, TraceReading};
 use crate::units::{MIN_SIZE, Nanos};
 
 /// Keeps the draws of replays apart from other draws.
@@ -41,7 +41,7 @@ struct Tape {
 
 enum Mode {
     Tape {
-        heads: Vec<Head>,
+        heads: Vec<TapeHead>,
         /// Next reading of each head: (time on the tape from the head's start, head).
         next: BinaryHeap<Reverse<(u128, u32)>>,
     },
@@ -56,7 +56,7 @@ enum Mode {
 
 /// A place where the tape is read. More publishers than devices need several, spread evenly over
 /// the tape, so that copies of a device do not send in step.
-struct Head {
+struct TapeHead {
     /// First publisher that it plays for.
     first: u32,
     /// Where on the tape it began.
@@ -116,7 +116,7 @@ impl Tape {
             let offset =
                 (u128::from(self.trace.period()) * u128::from(copy) / u128::from(copies)) as Nanos;
             let begin = self.trace.readings.partition_point(|r| r.at < offset);
-            heads.push(Head {
+            heads.push(TapeHead {
                 first,
                 offset,
                 begin,
@@ -133,7 +133,7 @@ impl Tape {
 
     /// Moves `head` to the first reading from where it is that belongs to the shard. Returns its
     /// time from the head's start, or nothing at the end of the tape.
-    fn seek(&self, head: &mut Head) -> Option<u128> {
+    fn seek(&self, head: &mut TapeHead) -> Option<u128> {
         loop {
             if head.index == self.trace.readings.len() {
                 head.index = 0;
@@ -158,7 +158,7 @@ impl Tape {
 
     /// Device k is played by publisher k modulo their number; where there are more publishers
     /// than devices, each head plays for as many publishers as there are devices.
-    fn publisher_of(&self, head: &Head, reading: &Reading) -> Option<u32> {
+    fn publisher_of(&self, head: &TapeHead, reading: &TraceReading) -> Option<u32> {
         if self.publishers <= self.trace.devices.len() as u32 {
             return Some(reading.device % self.publishers);
         }
@@ -219,7 +219,7 @@ impl Tape {
         }
     }
 
-    fn message(&self, at: f64, publisher: u32, topic: u32, reading: Reading) -> Played {
+    fn message(&self, at: f64, publisher: u32, topic: u32, reading: TraceReading) -> Played {
         Played {
             at: (at / self.speed) as Nanos,
             publisher,

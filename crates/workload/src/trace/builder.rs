@@ -12,7 +12,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// One message of a trace: 24 bytes, of which a day of 37 meters has 1.6 million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct TraceReading {
     /// Nanoseconds since the first reading of the trace.
     pub at: Nanos,
     /// Index into [`super::Trace::devices`].
@@ -36,13 +36,13 @@ pub(super) struct Raw<'a> {
 
 /// Names and their numbers, in the order of appearance.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     pub(super) names: Vec<String>,
     numbers: HashMap<String, u32>,
     bytes: usize,
 }
 
-impl Names {
+impl NameTable {
     fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -67,13 +67,13 @@ const PER_TEXT: usize = 128;
 /// A trace under construction.
 #[derive(Default)]
 pub(super) struct Builder {
-    pub(super) devices: Names,
-    pub(super) topics: Names,
+    pub(super) devices: NameTable,
+    pub(super) topics: NameTable,
     pub(super) payloads: Vec<Arc<[u8]>>,
     payload_numbers: HashMap<Arc<[u8]>, u32>,
     payload_bytes: usize,
     /// Times are nanoseconds since 1970 here, shifted to be unsigned.
-    pub(super) readings: Vec<Reading>,
+    pub(super) readings: Vec<TraceReading>,
     pub(super) left_out: u64,
     /// Readings that `drop-repeats` and `on-change` leave out are taken as well.
     pub(super) takes_all: bool,
@@ -128,7 +128,7 @@ impl Builder {
             self.payload_numbers.insert(shared, number);
             number
         });
-        self.readings.push(Reading {
+        self.readings.push(TraceReading {
             at: raw.time.wrapping_sub(SHIFT) as u64,
             device: self.devices.number(raw.device),
             size: raw.size,
@@ -152,7 +152,7 @@ impl Builder {
             return Ok(());
         }
         // The sort holds half of them a second time, and the program would end where there is no memory for that.
-        let mut half: Vec<Reading> = Vec::new();
+        let mut half: Vec<TraceReading> = Vec::new();
         if half.try_reserve_exact(readings.len().div_ceil(2)).is_err() {
             return Err(format!(
                 "there is no memory to sort {} readings",

@@ -29,11 +29,11 @@ enum SizeFrom {
     Field(usize),
     Fixed(u32),
     /// Length of the fixed part of the object, and the members that vary.
-    Json(usize, Vec<Member>),
+    Json(usize, Vec<JsonMember>),
     Payload,
 }
 
-enum Member {
+enum JsonMember {
     Time,
     Device,
     Field(usize),
@@ -54,7 +54,7 @@ pub(super) struct Before {
 }
 
 /// The columns of one file.
-pub(super) struct Rows {
+pub(super) struct FileColumns {
     time: usize,
     time_format: Option<TimeFormat>,
     device: Result<usize, String>,
@@ -93,7 +93,7 @@ fn plain(header: &ByteRecord) -> TraceFormat {
     }
 }
 
-impl Rows {
+impl FileColumns {
     /// Finds the columns of a file from its first row, and says whether that is a header.
     pub(super) fn new(
         format: Option<&TraceFormat>,
@@ -145,12 +145,12 @@ impl Rows {
             (Some(column), None, None) => SizeFrom::Field(find(column)),
             (None, Some(bytes), None) => SizeFrom::Fixed(bytes),
             (None, None, Some(members)) => {
-                let members: Vec<(&String, Member)> = members
+                let members: Vec<(&String, JsonMember)> = members
                     .iter()
                     .map(|(key, column)| match column {
-                        TraceColumn::Name(name) if name == "$time" => (key, Member::Time),
-                        TraceColumn::Name(name) if name == "$device" => (key, Member::Device),
-                        column => (key, Member::Field(find(column))),
+                        TraceColumn::Name(name) if name == "$time" => (key, JsonMember::Time),
+                        TraceColumn::Name(name) if name == "$device" => (key, JsonMember::Device),
+                        column => (key, JsonMember::Field(find(column))),
                     })
                     .collect();
                 // Braces, commas, and for each member its key in quotes and a colon.
@@ -202,7 +202,7 @@ impl Rows {
                 hint: hint.map(str::to_string),
             });
         }
-        let rows = Rows {
+        let rows = FileColumns {
             time,
             time_format: format.time_format.clone(),
             device,
@@ -279,9 +279,9 @@ impl Rows {
                 let mut size = *fixed;
                 for member in members {
                     size += match member {
-                        Member::Time => digits(time.div_euclid(1_000_000_000)),
-                        Member::Device => json_text(device),
-                        Member::Field(field) => json_value(text(*field)?),
+                        JsonMember::Time => digits(time.div_euclid(1_000_000_000)),
+                        JsonMember::Device => json_text(device),
+                        JsonMember::Field(field) => json_value(text(*field)?),
                     };
                 }
                 size as u32

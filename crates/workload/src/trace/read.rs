@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::builder::{Builder, Raw};
-use super::convert::{Rows, Wrong};
+use super::convert::{FileColumns, Wrong};
 use super::format::TraceFormat;
 use super::source::{TraceError, TraceSource};
 use super::time::{self, TimeFormat};
@@ -45,7 +45,7 @@ pub(super) fn read_file(
     source: &TraceSource,
     builder: &mut Builder,
 ) -> Result<(), TraceError> {
-    let place = Place { path };
+    let place = FileLocation { path };
     let file = File::open(path).map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => "check the path; a relative path counts from the study file",
@@ -89,11 +89,11 @@ fn unpacked(file: File) -> io::Result<Box<dyn BufRead>> {
 }
 
 /// The file, for messages.
-struct Place<'a> {
+struct FileLocation<'a> {
     path: &'a Path,
 }
 
-impl Place<'_> {
+impl FileLocation<'_> {
     fn wrong(
         &self,
         line: Option<u64>,
@@ -205,7 +205,7 @@ impl Order {
 }
 
 fn read_csv(
-    place: &Place<'_>,
+    place: &FileLocation<'_>,
     text: Box<dyn BufRead>,
     source: &TraceSource,
     builder: &mut Builder,
@@ -231,7 +231,7 @@ fn read_csv(
             allowed: allowed.clone(),
         });
     let mut record = ByteRecord::new();
-    let mut rows: Option<Rows> = None;
+    let mut rows: Option<FileColumns> = None;
     let mut lines = 0;
     loop {
         allowed.set(reader.position().byte().saturating_add(MAX_LINE));
@@ -258,7 +258,7 @@ fn read_csv(
         };
         match &mut rows {
             None => {
-                let (new, is_header) = Rows::new(format, &record, place.path).map_err(at)?;
+                let (new, is_header) = FileColumns::new(format, &record, place.path).map_err(at)?;
                 let rows = rows.insert(new);
                 if !is_header {
                     rows.add(&record, builder, |now| order.check(now))
@@ -279,7 +279,7 @@ fn read_csv(
 /// A line of the plain format as NDJSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct NdjsonLine {
     time: serde_json::Value,
     device: serde_json::Value,
     topic: Option<String>,
@@ -289,7 +289,7 @@ struct Line {
 
 /// Calls `each` with the number and the value of each line that is not empty; `form` says what a line must be.
 fn each_object<T: DeserializeOwned>(
-    place: &Place<'_>,
+    place: &FileLocation<'_>,
     mut text: Box<dyn BufRead>,
     form: &str,
     mut each: impl FnMut(u64, T) -> Result<(), TraceError>,
@@ -332,12 +332,12 @@ fn each_object<T: DeserializeOwned>(
 }
 
 fn read_ndjson(
-    place: &Place<'_>,
+    place: &FileLocation<'_>,
     text: Box<dyn BufRead>,
     builder: &mut Builder,
     order: &mut Order,
 ) -> Result<(), TraceError> {
-    each_object(place, text, PLAIN_NDJSON, |number, line: Line| {
+    each_object(place, text, PLAIN_NDJSON, |number, line: NdjsonLine| {
         let wrong = |message: String| place.wrong(Some(number), None, message, Some(PLAIN_NDJSON));
         let time = match &line.time {
             serde_json::Value::String(text) => TimeFormat::Rfc3339.parse(text),
@@ -373,7 +373,7 @@ fn read_ndjson(
 
 /// Reads NDJSON of any form: a column is a field of the object by its name, or by a JSON Pointer.
 fn read_objects(
-    place: &Place<'_>,
+    place: &FileLocation<'_>,
     text: Box<dyn BufRead>,
     format: &TraceFormat,
     builder: &mut Builder,
@@ -389,7 +389,7 @@ fn read_objects(
     };
     let header = ByteRecord::from(names.clone());
     let (mut rows, _) =
-        Rows::new(Some(format), &header, place.path).map_err(|why| wrong(1, why))?;
+        FileColumns::new(Some(format), &header, place.path).map_err(|why| wrong(1, why))?;
     let form = "a line is an object; `[trace.NAME.format]` names its fields";
     each_object(place, text, form, |number, object: serde_json::Value| {
         let mut record = ByteRecord::new();

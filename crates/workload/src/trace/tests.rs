@@ -92,7 +92,7 @@ fn what_is_written_reads_back() {
 
 #[test]
 fn a_reading_takes_24_bytes() {
-    assert_eq!(size_of::<Reading>(), 24);
+    assert_eq!(size_of::<TraceReading>(), 24);
 }
 
 #[test]

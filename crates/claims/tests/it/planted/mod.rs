@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Absent, CellKey, Figures, Finding, Observation, Outcome, Run, SearchedLimit, judge,
+    Absent, CellKey, Figures, Finding, MeasuredRun, Observation, Outcome, SearchedLimit, judge,
 };
-use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Filter, Judge, Part, Points, Side};
+use pubgauge_figures::rule::{
+    Bounds, CellFilter, Claim, ClaimPart, ClaimRule, Judge, Points, Side,
+};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Normal};
@@ -127,7 +129,7 @@ impl World {
     }
 
     /// What `of` says of its trials as a run.
-    pub fn as_run<T>(&self, of: impl FnOnce(&Run<'_>) -> T) -> T {
+    pub fn as_run<T>(&self, of: impl FnOnce(&MeasuredRun<'_>) -> T) -> T {
         let trials = self.trials.iter().map(|t| Observation {
             cell: t.cell.clone(),
             repeat: t.repeat,
@@ -137,7 +139,7 @@ impl World {
             figures: &t.figures,
         });
         let show = |_: &str, value: f64| pubgauge_quantities::shown::number(value);
-        of(&Run {
+        of(&MeasuredRun {
             trials: trials.collect(),
             limits: self.limits.clone(),
             absent: self.absent.clone(),
@@ -166,14 +168,14 @@ pub fn side(name: &str) -> Side {
     Side {
         name: name.into(),
         choice: None,
-        alternatives: vec![Filter::from([("system".into(), vec![name.into()])])],
+        alternatives: vec![CellFilter::from([("system".into(), vec![name.into()])])],
     }
 }
 
 pub fn rule(sides: &[&str], judge: Judge) -> ClaimRule {
     ClaimRule {
         figure: "delivered-rate".into(),
-        filter: Filter::new(),
+        filter: CellFilter::new(),
         along: Some("payload".into()),
         points: Points::Every,
         sides: sides.iter().map(|name| side(name)).collect(),
@@ -193,14 +195,14 @@ pub fn above(c: f64) -> Judge {
 
 pub fn claim(rules: Vec<ClaimRule>) -> Claim {
     let one = rules.len() == 1;
-    let part = |(at, rule): (usize, ClaimRule)| Part {
+    let part = |(at, rule): (usize, ClaimRule)| ClaimPart {
         name: if one {
             String::new()
         } else {
             ((b'a' + at as u8) as char).to_string()
         },
         rule: Some(rule),
-        ..Part::default()
+        ..ClaimPart::default()
     };
     Claim {
         id: "T01".into(),

@@ -208,7 +208,7 @@ fn a_message_that_two_workers_got_is_repeated_and_counted_once() {
 #[test]
 fn numbers_far_beyond_what_came_are_refused() {
     let far = |stream| {
-        let place = Place {
+        let place = DeliveryClass {
             party: 0,
             member: 0,
             stream,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{alone, network, publisher, rate, subscriber};
-use pubgauge_lab::{Act, Backends, Lab, Names, NetworkPlan, StepNamespace, Subnet};
+use pubgauge_lab::{Act, Backends, Lab, NetworkNames, NetworkPlan, StepNamespace, Subnet};
 use pubgauge_network::{Link, Loss, Reordering};
 use pubgauge_testbed::Namespace;
 
@@ -232,7 +232,7 @@ fn tc_understands_what_netem_is_told() {
 /// What a subscriber's interface is told where there is netem.
 fn lines_of_tc(link: Link) -> Vec<String> {
     let network = network((1, Link::default()), (1, link));
-    let names = Names {
+    let names = NetworkNames {
         hosts: vec!["/proc/1/ns/net".into(); 2],
         sockets: "/nowhere".into(),
         subnet: Subnet {

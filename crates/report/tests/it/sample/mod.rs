@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::{Answer, Capability, Mapping, Support, Unsupported};
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_figures::*;
@@ -231,9 +231,9 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
                 figure: "latency_ns.p99".into(),
                 comparison: Comparator::AtMost,
                 value: 5e6,
-                filter: Filter {
+                filter: TrialFilter {
                     workloads: vec!["fleet of meters".into()],
-                    ..Filter::default()
+                    ..TrialFilter::default()
                 },
             }],
             unsupported: vec![UnsupportedCell {
