@@ -43,7 +43,7 @@ use pubgauge_mqtt_codec::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What is planted. Times are in nanoseconds.
+/// The faults that are planted. Times are in nanoseconds.
 #[derive(Default)]
 struct Plants {
     delay: Nanos,
@@ -127,7 +127,7 @@ struct Message {
     is_proof: bool,
 }
 
-/// What happened to the messages of the clients that are here.
+/// The fate of the messages of the clients that are here.
 #[derive(Default)]
 struct Truth {
     first_came: Option<Nanos>,

@@ -47,7 +47,7 @@ pub(crate) struct Broker {
     pub assigned: u64,
 }
 
-/// What became of a packet.
+/// The outcome of handling a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketOutcome {
     /// It is handled.
@@ -347,7 +347,7 @@ impl Broker {
         }
     }
 
-    /// What happens to a session when its connection is gone.
+    /// Lets go of a session whose connection is gone.
     fn leave(&mut self, id: SessionId, conn: ConnId, with_will: bool) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;

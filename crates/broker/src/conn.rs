@@ -48,7 +48,7 @@ pub(crate) struct Conn {
     pub paused: bool,
     /// The client closed the connection while it was paused.
     pub hung_up: bool,
-    /// What epoll currently watches.
+    /// The events that epoll currently watches.
     watched: epoll::EventFlags,
     /// Session whose backlog it waits on.
     pub waits_on: SessionId,

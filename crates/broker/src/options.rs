@@ -107,7 +107,7 @@ pub enum BrokerError {
     },
 }
 
-/// What the broker has counted since it started.
+/// Counts of the broker since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {

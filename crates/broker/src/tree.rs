@@ -12,7 +12,7 @@ pub(crate) type SessionId = u32;
 /// Index of a shared group in the tree's table.
 pub(crate) type GroupId = u32;
 
-/// What a subscription asks for (MQTT 5 section 3.8.3.1).
+/// Options of a subscription (MQTT 5 section 3.8.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SubOptions {
     /// Highest quality of service, 0 to 2.
@@ -30,7 +30,7 @@ pub(crate) struct SubOptions {
 pub(crate) struct Sub {
     /// The subscribing session.
     pub session: SessionId,
-    /// What it asked for.
+    /// Options that it asked for.
     pub options: SubOptions,
 }
 

@@ -30,7 +30,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The same of a stand-in.
+    /// This outcome where a stand-in was measured in place of what the claim is about.
     pub fn of_stand_in(self) -> Outcome {
         match self {
             Outcome::Holds => Outcome::StandInHolds,
@@ -81,7 +81,7 @@ pub struct TurningPoint {
 }
 
 impl TurningPoint {
-    /// The same, with what it is about.
+    /// Puts the name of its subject before it.
     pub(crate) fn about(self, name: &str) -> TurningPoint {
         TurningPoint {
             words: named(name, &self.words),
@@ -147,7 +147,7 @@ pub struct Lack {
 }
 
 impl Lack {
-    /// The same, with what it is about.
+    /// Puts the name of its subject before it.
     pub fn about(self, name: &str) -> Lack {
         Lack {
             why: format!("{name}: {}", self.why),

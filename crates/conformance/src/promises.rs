@@ -24,7 +24,7 @@ pub(super) fn disconnect(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     })
 }
 
-/// The same for the end of the whole fleet.
+/// Checks the end of the whole fleet.
 pub(super) fn close(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     survives_end(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);

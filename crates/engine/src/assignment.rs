@@ -61,7 +61,7 @@ pub struct Workers {
     /// Hosts of publishing devices, each with as many workers as `publishers` says; 1 where all run
     /// on one.
     pub publisher_hosts: u32,
-    /// The same of the others.
+    /// Hosts that the subscribing workers are on.
     pub subscriber_hosts: u32,
 }
 

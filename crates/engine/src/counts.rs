@@ -45,7 +45,7 @@ pub(crate) fn add_each<T>(sums: &mut [T], parts: &[T], add: impl Fn(&mut T, &T))
     }
 }
 
-/// The same of lists of which the sums may be the shorter one.
+/// Adds lists up, of which the sums may be the shorter one.
 pub(crate) fn add_all<T: Clone + Default>(
     sums: &mut Vec<T>,
     parts: &[T],

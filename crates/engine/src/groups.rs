@@ -55,7 +55,7 @@ pub struct DeliveryClass {
     pub measured: bool,
     /// Totals that the worker had taken before: index of the first one that contains these deliveries.
     pub cut: u32,
-    /// The same of totals at bounds of windows.
+    /// Totals at bounds of windows that were taken before: index of the first one that contains these deliveries.
     pub bound: u32,
     /// The part of the measurement in which the messages were due ([`crate::parts`]).
     pub part: u32,

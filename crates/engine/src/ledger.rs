@@ -95,7 +95,7 @@ impl SequenceSet {
         words * size_of::<u64>()
     }
 
-    /// The same once this number is noted.
+    /// Bytes for numbers beyond the first that was not seen, once this number is noted.
     pub fn bytes_with(&self, sequence: u32) -> usize {
         let words = sequence
             .checked_sub(self.base)

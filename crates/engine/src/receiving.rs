@@ -113,7 +113,8 @@ pub struct Receiving {
     flows: Vec<FlowIn>,
     /// (party, stream) pairs of this worker that no sentinel has reached yet.
     pub unproven: FxHashSet<u64>,
-    /// The same of groups that have members on other workers too: a sentinel reaches one member of a group.
+    /// The pairs that no sentinel has reached yet of groups that have members on other workers too: a sentinel
+    /// reaches one member of a group.
     unproven_apart: FxHashSet<u64>,
     /// Of these, pairs that were reached since they were last taken.
     proven_apart: Vec<(u32, u32)>,

@@ -57,7 +57,7 @@ pub struct Recording {
     pub outages: Vec<Outage>,
     /// The worker's use of processors during the measurement, library threads included.
     pub usage: Usage,
-    /// The same from the command to connect until all its clients were connected and subscribed.
+    /// Processor time from the command to connect until all its clients were connected and subscribed.
     pub connect_usage: Usage,
     /// Bytes on the wire.
     pub wire: WireBytes,

@@ -69,7 +69,7 @@ struct Sender {
     pace: SendingPace,
     /// Its publishers, as positions in `Sending::locals`.
     locals: Range<u32>,
-    /// The same by their numbers in the flow, from `first_publisher` on.
+    /// Positions of its publishers by their numbers in the flow, from `first_publisher` on.
     local_of: Box<[u32]>,
     first_publisher: u32,
     /// When the schedule's time 0 is, and when sending ends.

@@ -19,7 +19,7 @@ pub struct MachineTime {
     pub stolen: Nanos,
     /// All, that in which processors were idle included.
     pub all: Nanos,
-    /// The same in whole clock ticks, as the kernel counts what was stolen.
+    /// All time in whole clock ticks, as the kernel counts what was stolen.
     pub counted: Nanos,
 }
 

@@ -32,7 +32,7 @@ use crate::usage::{UsageReading, threads};
 
 /// How often a worker reports what it has counted.
 const TOLD_EVERY: Nanos = 10_000_000;
-/// The same if nothing has changed, so that it does not seem to hang.
+/// How often a worker reports at the least, even if nothing has changed, so that it does not seem to hang.
 const TOLD_AT_LEAST: Nanos = 500_000_000;
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
@@ -56,7 +56,7 @@ pub fn window(flow: &Flow, default_window: Option<u32>) -> Option<u32> {
     }
 }
 
-/// The same of each flow.
+/// The windows of each flow.
 pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u32>> {
     let flows = workload.flows.iter();
     flows.map(|flow| window(flow, default_window)).collect()

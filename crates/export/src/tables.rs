@@ -349,7 +349,7 @@ fn of_trial<'t>(trial: &'t Trial, measure: &str) -> Option<&'t Distribution> {
     }
 }
 
-/// The same of one flow.
+/// A distribution of one flow.
 fn of_flow<'f>(flow: &'f FlowFigures, measure: &str) -> Option<&'f Distribution> {
     match measure {
         "latency" => Some(&flow.messages.latency_ns),

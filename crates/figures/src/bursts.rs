@@ -29,7 +29,7 @@ pub struct BurstFigures {
     /// The publishers' rate within a burst: messages over that time; median. Absent where the time is
     /// too short to be measured.
     pub msgs_per_s: Option<f64>,
-    /// The same in bytes, headers included.
+    /// The publishers' rate within a burst in bytes, headers included.
     pub bytes_per_s: Option<f64>,
     /// From the beginning of a burst to its last first delivery, of those that arrived whole; median,
     /// ns.

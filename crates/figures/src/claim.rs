@@ -65,7 +65,7 @@ pub struct ClaimCurve {
 pub struct ClaimPoint {
     /// The value of the axis, as the study has it.
     pub at: String,
-    /// The same in bytes, messages a second, or seconds; absent where it is no number.
+    /// Its value in bytes, messages a second, or seconds; absent where it is no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
     /// The figure, in the unit that it has in `results.json`: the mean over repeats, geometric where all

@@ -116,7 +116,7 @@ impl Distribution {
         all.bounds_of(quantile)
     }
 
-    /// The same counts with other values: what becomes of each time, and of the mean.
+    /// Its counts with other values: what becomes of each time, and of the mean.
     pub(crate) fn map(
         &self,
         time: impl Fn(u64) -> Option<u64>,

@@ -62,7 +62,7 @@ pub struct Figure {
 enum FigureSource {
     /// A trial, one of its flows or a window.
     OfPart(fn(&Scope<'_>) -> Option<f64>),
-    /// The same, a statistic of times.
+    /// A statistic of times of a trial, a flow or a window.
     Time(
         for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
         Statistic,

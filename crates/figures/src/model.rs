@@ -170,7 +170,7 @@ pub struct StudyInfo {
     pub planned_trials: u32,
     /// Criteria and whether they were met, once the run is over.
     pub criteria: Vec<CriterionOutcome>,
-    /// The same criteria as they are evaluated trial by trial.
+    /// Its criteria as they are evaluated trial by trial.
     pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,

@@ -24,7 +24,7 @@ pub fn fullest_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
     shares.max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// The same, if that link was full (97 % of its rate or more): traffic waited for the link, was late or was lost there.
+/// The fullest link, if it was full (97 % of its rate or more): traffic waited for the link, was late or was lost there.
 pub fn full_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
     fullest_link(trial).filter(|(_, share)| *share >= FULL)
 }

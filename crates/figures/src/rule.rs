@@ -159,7 +159,7 @@ pub enum Points {
     /// It must hold for the mean over all: the geometric one, except of differences and of figures that
     /// may be 0.
     Mean,
-    /// The same, and no point may be decided against it.
+    /// It must hold for the mean over all, and no point may be decided against it.
     Joint,
 }
 

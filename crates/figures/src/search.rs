@@ -188,7 +188,7 @@ pub struct GaveWay {
     pub figure: f64,
     /// Unit of the figure.
     pub unit: Unit,
-    /// The same in a sentence.
+    /// The bottleneck in a sentence.
     pub words: String,
 }
 

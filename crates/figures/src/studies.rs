@@ -134,7 +134,7 @@ impl OutcomeCounts {
 }
 
 impl Studies {
-    /// The same without the curves: small enough for version control.
+    /// The studies without their curves: small enough for version control.
     pub fn without_pictures(mut self) -> Studies {
         for claim in self.studies.iter_mut().flat_map(|s| &mut s.claims) {
             claim.pictures.clear();

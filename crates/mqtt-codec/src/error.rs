@@ -13,7 +13,7 @@ pub struct DecodeError {
     /// MQTT 5 reason code that describes it: malformed packet, protocol error, packet too large,
     /// unsupported protocol version, topic name invalid, and so on.
     pub reason: ReasonCode,
-    /// What is wrong, in words.
+    /// The violation in words.
     pub what: &'static str,
     /// The number that was found in its place, if that helps.
     pub found: Option<u32>,

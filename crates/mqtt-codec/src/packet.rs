@@ -237,7 +237,7 @@ pub struct Auth<'a> {
     pub properties: Properties<'a>,
 }
 
-/// What the server sends of its retained messages when a subscription is made (5.0 §3.8.3.1).
+/// Retained messages that the server sends when a subscription is made (5.0 §3.8.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RetainHandling {

@@ -82,7 +82,7 @@ impl OpenFolder {
         })
     }
 
-    /// The same; the folder is made if there is none.
+    /// Opens a folder, which is made if there is none.
     ///
     /// # Errors
     /// An error of the file system.
@@ -90,7 +90,7 @@ impl OpenFolder {
         OpenFolder::made_for(path, Access::default())
     }
 
-    /// The same; `access` is who may use it, if it is made, and what is made in it.
+    /// Opens a folder, which is made if there is none; `access` is who may use it then, and what is made in it.
     ///
     /// # Errors
     /// An error of the file system.
@@ -110,13 +110,13 @@ impl OpenFolder {
         Ok(OpenFolder { access, ..folder })
     }
 
-    /// The same folder; `access` is who may use what is made in it.
+    /// Sets who may use what is made in it.
     #[must_use]
     pub fn with_access(self, access: Access) -> OpenFolder {
         OpenFolder { access, ..self }
     }
 
-    /// The same folder once more.
+    /// A second handle to the folder.
     ///
     /// # Errors
     /// If no more can be open.
@@ -137,7 +137,7 @@ impl OpenFolder {
         self.inside(name)
     }
 
-    /// The same; one that is made is on the disk before it is returned.
+    /// Opens a folder below; one that is made is on the disk before it is returned.
     ///
     /// # Errors
     /// As [`OpenFolder::below`].

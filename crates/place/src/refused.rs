@@ -1,4 +1,4 @@
-//! What is not opened or read because it is none of what a folder may hold there.
+//! An entry that is not opened or read because a folder may not hold it there.
 
 use std::error::Error;
 use std::ffi::OsStr;

@@ -29,7 +29,7 @@ use crate::args::CalibrateArgs;
 use crate::exit::{Ending, FINE, NOT_VALID, tell};
 use crate::{drivers, stored_json};
 
-/// What a calibration found.
+/// The findings of a calibration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
     /// When it was taken, RFC 3339.
@@ -75,7 +75,7 @@ pub struct Agreement {
     pub reordered: (u64, u64),
 }
 
-/// What the client on this machine can measure: where its own part stays below the share from which
+/// Loads that the client on this machine can measure: where its own part stays below the share from which
 /// a verdict calls a trial client-bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoodFor {
@@ -90,7 +90,7 @@ pub struct GoodFor {
 }
 
 impl Calibration {
-    /// What pubgauge itself takes for a message: the cost of its path beyond that of the same bytes through a bare
+    /// The processor time that pubgauge itself takes for a message: the cost of its path beyond that of the same bytes through a bare
     /// socket, 64 KiB in each call.
     pub fn own_cost(&self) -> OwnCost {
         let beyond = |path: &PathCost| {

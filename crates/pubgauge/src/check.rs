@@ -202,7 +202,7 @@ fn grid(driver: &dyn Driver, target: &Target) -> Vec<(&'static str, Settings)> {
     grid
 }
 
-/// What was found of a capability; `prove` is asked for it where the system has it.
+/// The finding on a capability; `prove` is asked for it where the system has it.
 fn capable(
     answer: Answer,
     deviation: Option<&Deviation>,

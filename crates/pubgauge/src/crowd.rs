@@ -1,4 +1,4 @@
-//! What there is of the machine for a run: a quota, and other programs, before a run and after it.
+//! The machine's processors that a run has left: a quota, and other programs, before a run and after it.
 
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,7 @@ pub struct Current {
     pub repeat: u32,
     /// Its phase; none while the system starts.
     pub phase: Option<Phase>,
-    /// What its workers have counted.
+    /// Counts of its workers.
     pub live: Live,
 }
 

@@ -39,7 +39,7 @@ struct Content {
 }
 
 impl Content {
-    /// What `fill` writes, which returns how many rows that has, for a file of this name.
+    /// A file of this name with what `fill` writes, which returns its number of rows.
     fn new(
         name: String,
         fill: impl FnOnce(&mut BufWriter<File>) -> Result<Option<usize>, Ending>,
@@ -53,7 +53,7 @@ impl Content {
         Ok(Content { name, rows, file })
     }
 
-    /// The same of a text.
+    /// A file of this name with a text.
     fn of_text(name: &str, text: &str) -> Result<Content, Ending> {
         Content::new(name.to_owned(), |out| {
             let written = out.write_all(text.as_bytes());

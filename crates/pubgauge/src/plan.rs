@@ -132,7 +132,7 @@ fn own_settings(trial: &PlannedTrial) -> impl Iterator<Item = (&str, &Settings)>
     })
 }
 
-/// What the settings of a trial become, and those of its flows that have their own, by flow.
+/// Mappings of a trial's settings, and of those of its flows that have their own, by flow.
 fn all_mappings<'a>(
     prepared: &Prepared,
     trial: &'a PlannedTrial,
@@ -305,7 +305,7 @@ const OUT_OF_REACH_BYTES: f64 = 100e9;
 /// Messages a second that no system takes or delivers on one machine.
 const OUT_OF_REACH_MESSAGES: f64 = 100e6;
 
-/// What goes into the system and out of it each second, of each workload whose load is known.
+/// Messages into the system and deliveries out of it each second, of each workload whose load is known.
 fn volumes(plan: &Plan) -> Vec<String> {
     // Repeats and systems share a workload.
     let mut known: Vec<*const Workload> = Vec::new();

@@ -67,7 +67,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     )?)
 }
 
-/// The same for a resumed run: its study, and the systems that were found when it began. Their files come from the
+/// Prepares a resumed run: its study, and the systems that were found when it began. Their files come from the
 /// folders `systems` of this command line.
 pub fn prepare_again(
     begun: &Invocation,

@@ -101,7 +101,7 @@ pub fn so_far(search: &Search) -> String {
 pub struct Progress {
     bar: Option<ProgressBar>,
     lines: bool,
-    /// What the live lines show; the bar draws it from a thread of its own.
+    /// State that the live lines show; the bar draws it from a thread of its own.
     view: Arc<Mutex<View>>,
     forecast: Forecast,
     /// The figures of the metrics endpoint.

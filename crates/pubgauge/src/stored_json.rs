@@ -18,7 +18,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
     fill(path, |file| file.write_all(bytes.as_ref()))
 }
 
-/// The same with what `fill` writes.
+/// Stores what `fill` writes.
 ///
 /// # Errors
 /// That it cannot be written, and why.

@@ -139,7 +139,7 @@ impl Ready {
         })
     }
 
-    /// The same as one of so many studies, which share the budget for undecided claims that the arguments give. A study
+    /// Makes it one of so many studies, which share the budget for undecided claims that the arguments give. A study
     /// that goes on as it was begun has its share already.
     pub fn one_of(mut self, studies: usize, args: &RunArgs) -> Ready {
         if args.until.until_decided {

@@ -18,7 +18,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// The same without zeros at the end, and in full from 100 on: `1.2`, `12.3`, `1234`.
+/// Three digits without zeros at the end, and in full from 100 on: `1.2`, `12.3`, `1234`.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

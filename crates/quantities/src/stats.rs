@@ -169,7 +169,7 @@ impl Estimate {
         Estimate::mean_of(&differences)
     }
 
-    /// The same without ends that are not known.
+    /// The estimate without ends that are not known.
     pub fn without_ends(mut self, ends: Lacks) -> Estimate {
         if let Estimate::Mean { lacks, .. } = &mut self {
             *lacks = ends;

@@ -42,7 +42,7 @@ pub struct Win {
     pub decided: bool,
     /// The winners, with the figures that show it.
     pub who: String,
-    /// The same in a few words: `zeromq-direct 66.1 µs`.
+    /// The winners in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,
 }
 
@@ -55,7 +55,7 @@ pub struct RowAnswer {
     pub carries: Option<Carries>,
     /// The figure that decided, in a few words: `p99 4.2 ms`.
     pub figure: String,
-    /// The same in full, with the limit, or the verdict that leaves it undecided.
+    /// The deciding figure in full, with the limit, or the verdict that leaves it undecided.
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
     pub reason: Option<String>,

@@ -148,7 +148,7 @@ pub struct Carried {
     pub bound: Bound,
     /// Deliveries per second over the repeats with this bound.
     pub estimate: MeanInterval,
-    /// The same of each repeat.
+    /// The value of each repeat.
     pub values: Vec<f64>,
     /// Nobody subscribes: it is the rate that the system took.
     pub nobody_subscribes: bool,

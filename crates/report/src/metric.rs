@@ -113,7 +113,7 @@ impl Contest {
         }
     }
 
-    /// The same in a few words: `2.36 M/s or more`.
+    /// An estimate with its bound in a few words, without an interval: `2.36 M/s or more`.
     pub fn show_bound_briefly(self, estimate: &MeanInterval, bound: Bound) -> String {
         let more = if matches!(bound, Bound::AtLeast | Bound::SettingBound) {
             " or more"

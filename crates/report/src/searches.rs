@@ -203,7 +203,7 @@ impl<'a> Sought<'a> {
         self.search.axis.shown(value)
     }
 
-    /// The same without its unit, unless it is one of size.
+    /// A load without its unit, unless it is one of size.
     fn amount(&self, value: f64) -> String {
         self.search.axis.amount(value)
     }

@@ -17,7 +17,7 @@ pub(crate) fn describe_workload(workload: &WorkloadCells<'_>) -> String {
     words_without(workload, None)
 }
 
-/// The same without the value of the axis that was searched, if one was. A load that
+/// Its description without the value of the axis that was searched, if one was. A load that
 /// is a share of a limit is given as the share, because the limits differ.
 pub(crate) fn words_without(workload: &WorkloadCells<'_>, sought: Option<Axis>) -> String {
     let cells = &workload.cells;

@@ -236,7 +236,7 @@ fn errors_of_clients(sums: &RecordSums<'_>) -> Vec<String> {
     errors
 }
 
-/// The same count, determined in independent ways: by the ledger's bits, by the latency histograms,
+/// Counts that are determined in independent ways: by the ledger's bits, by the latency histograms,
 /// by the series of the workers.
 fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
     if record.recordings.is_empty() {

@@ -79,7 +79,7 @@ impl Instances {
         })
     }
 
-    /// The same for another trial.
+    /// Readies them for another trial.
     pub fn for_trial(mut self, job: &Job<'_>, mark: Mark) -> Instances {
         for running in &mut self.all {
             running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);

@@ -128,7 +128,7 @@ impl Axis {
         }
     }
 
-    /// The same without its unit, unless it is one of size.
+    /// A load without its unit, unless it is one of size.
     pub fn amount(self, load: f64) -> String {
         match self {
             Axis::Payload => shown::bytes(load as u64),

@@ -48,7 +48,7 @@ struct Evidence {
     client: bool,
     long: bool,
     achieved: f64,
-    /// As in [`StepTaken`].
+    /// Clients that were taken, where others were turned away.
     took: Option<f64>,
 }
 

@@ -1,10 +1,10 @@
-//! What the simulated system is told to do to messages and clients.
+//! Faults and delays of the simulated system.
 
 use pubgauge_driver::clock::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the simulated system does to messages and clients. The default is a perfect system with
+/// Faults and delays of the simulated system, for messages and clients. The default is a perfect system with
 /// a constant delay of 1 ms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -73,7 +73,7 @@ pub struct Behaviour {
     /// Publishers that the system stops reading: (nanoseconds since the bus was made, client name). What such a
     /// one hands over from then on is neither delivered nor acknowledged.
     pub unread: Vec<(Nanos, String)>,
-    /// What is to be delivered waits for the next multiple of this time since the bus was made, nanoseconds, so
+    /// Each delivery waits for the next multiple of this time since the bus was made, nanoseconds, so
     /// that it arrives in lumps; 0: it is delivered at once. The processor works on meanwhile.
     pub lumps_ns: Nanos,
     /// Clients that lose their connection: (nanoseconds since the bus was made, client name).

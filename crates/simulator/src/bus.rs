@@ -138,7 +138,7 @@ impl Bus {
         }
     }
 
-    /// The same without a record of what happens, which takes some hundred bytes per delivery.
+    /// Leaves out the record of what happens, which takes some hundred bytes per delivery.
     pub fn without_truth(self) -> Self {
         self.lock().truth = None;
         self

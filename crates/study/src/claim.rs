@@ -31,7 +31,7 @@ impl ClaimFault {
         }
     }
 
-    /// The same, of what lies below `step`.
+    /// Puts `step` before its path.
     fn below(mut self, step: &str) -> ClaimFault {
         self.path.insert(0, step.into());
         self

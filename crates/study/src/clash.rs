@@ -11,7 +11,7 @@ pub(crate) struct Clash {
 }
 
 impl Clash {
-    /// The same, pointing into the workload if the key is set there.
+    /// Points into the workload if the key is set there.
     pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
         if file.workload[nth].topology.brokers.is_some() {
             let place = ["workload".to_owned(), nth.to_string()];

@@ -108,7 +108,7 @@ impl DailyFlags {
         })
     }
 
-    /// The same as a [`Study`], which `--set` can change and which can be planned.
+    /// The file as a [`Study`], which `--set` can change and which can be planned.
     ///
     /// # Errors
     /// As [`DailyFlags::file`].

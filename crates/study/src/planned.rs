@@ -171,7 +171,7 @@ impl PlannedTrial {
         Ok(trial)
     }
 
-    /// The same trial at a load; as it is, if its load is known.
+    /// The trial at a load; as it is, if its load is known.
     ///
     /// # Errors
     /// The study has a value that is not possible.

@@ -60,7 +60,7 @@ pub(crate) struct Bounds {
     /// Control groups: the folder of each, which the guard removes at its end, and the file through
     /// which the system enters it.
     pub groups: Vec<[CString; 2]>,
-    /// The same of groups that other processes are in as well: pubgauge removes them, and where it was killed the
+    /// Groups that other processes are in as well: pubgauge removes them, and where it was killed the
     /// guard does, which waits for those of the others to do the same.
     pub shared_groups: Vec<[CString; 2]>,
 }

@@ -97,7 +97,7 @@ fn numbers(brokers: Brokers) -> impl Iterator<Item = u32> {
 }
 
 impl Workload {
-    /// The same workload over `brokers` brokers. A topic is on one of them: its number in order
+    /// Spreads the workload over `brokers` brokers. A topic is on one of them: its number in order
     /// of first appearance modulo `brokers`. A device has a connection to each broker on which it
     /// publishes or hears something; the further ones are devices of their own, named after the
     /// first with `-b2` for broker 2 and so on. Every message has the time and the topic that it has

@@ -6,7 +6,7 @@ use crate::model::Workload;
 pub const DEFAULT_ROOT: &str = "pubgauge";
 
 impl Workload {
-    /// The same workload with names of its own: the default topics, the connections and the groups
+    /// Gives the workload names of its own: the default topics, the connections and the groups
     /// carry `word`. Topics that the study names stay as they are: two runs that use one of them at
     /// the same time hear each other, and tell their messages apart by the marks.
     ///

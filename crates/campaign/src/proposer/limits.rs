@@ -74,7 +74,7 @@ impl Proposer<'_> {
         known.or_else(|| self.search(number, template, done))
     }
 
-    /// The same, computed.
+    /// Computes the search anew from the trials that are done.
     fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
         let first = trials_of_search(number, done).next()?;
         let (question, axis) = self.question(template);

@@ -37,7 +37,7 @@ pub struct Curve {
 pub struct Point {
     /// The value of the axis, as the study has it: `1KiB`.
     pub at: String,
-    /// The same as a number in base units (bytes, messages a second, seconds), where it is one.
+    /// Its value in base units (bytes, messages a second, seconds), where it is a number.
     pub number: Option<f64>,
     /// The figure: the mean over repeats (the geometric one where all are positive), or the middle of a
     /// limit's interval, or its only end.

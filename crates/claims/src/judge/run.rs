@@ -48,7 +48,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// The same of a cell that the run does not name either.
+    /// The reason for a cell that the run does not name either.
     pub(super) fn not_measured(&self) -> String {
         match &self.scale {
             Some(scale) => format!("not measured at scale {scale}"),

@@ -18,7 +18,7 @@ const RECENT: usize = 4;
 pub(super) struct Collected {
     /// By flow and measure, over the whole measurement.
     pub(super) times: BTreeMap<(u32, Measure), Histogram<u64>>,
-    /// The same by part of the measurement, where it has windows.
+    /// The histograms by part of the measurement, where it has windows.
     pub(super) by_part: BTreeMap<(u32, u32, Measure), Histogram<u64>>,
     /// Record by record, encoded.
     pub(super) intervals: Intervals,

@@ -11,7 +11,7 @@ use crate::reports::Command;
 
 /// How long nothing must have moved before the second round, at least; twice as long before each further one.
 const FIRST_PAUSE: Nanos = 50_000_000;
-/// The same for each sentinel that is missing: a system that carries 10,000 messages a second needs as long for them.
+/// Pause for each sentinel that is missing: a system that carries 10,000 messages a second needs as long for them.
 const FIRST_PAUSE_FOR_EACH: Nanos = 100_000;
 /// The longest of these pauses, or eight times the first where that is longer.
 const LONGEST_PAUSE: Nanos = 1_000_000_000;

@@ -189,7 +189,7 @@ struct United<'a> {
     shares: Shares<'a>,
     /// Flow by flow, deliveries that were no first ones, by the first totals that contain them.
     again: Vec<Vec<u64>>,
-    /// The same of totals at bounds of windows.
+    /// Flow by flow, deliveries that were no first ones, by the first totals at bounds of windows that contain them.
     again_at_bounds: Vec<Vec<u64>>,
     seen: FxHashMap<Account, SequenceSet>,
     /// One past the highest sequence number that each member has got, by its index.

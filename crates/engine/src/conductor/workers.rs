@@ -17,7 +17,7 @@ use crate::reports::{Command, Positions, Report, Sent};
 
 /// How long the conductor waits for reports before it looks at the time again.
 const GLANCE: Duration = Duration::from_millis(2);
-/// The same while the workers run by the clock alone: nothing then depends on when the conductor looks, and each look
+/// Pause between looks while the workers run by the clock alone: nothing then depends on when the conductor looks, and each look
 /// takes processor time from client and system.
 const STEADY_GLANCE: Duration = Duration::from_millis(10);
 /// A worker that has reported nothing for this long hangs.

@@ -83,7 +83,7 @@ pub(super) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Option
     Ok(Some(bytes))
 }
 
-/// The same, encoded and decoded.
+/// The value that a frame with this one would bring to the other end.
 ///
 /// # Errors
 /// As [`write`] and [`read`].

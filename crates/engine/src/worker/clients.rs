@@ -19,7 +19,7 @@ const CONNECTING_AT_ONCE: usize = 64;
 const SUBSCRIBING_AT_ONCE: usize = 1000;
 /// For how long a worker one of whose clients was turned away waits for the answers that its others get, ns.
 const ALL_ANSWER: Nanos = 1_000_000_000;
-/// The same where it has no others: so long other workers may have theirs.
+/// For how long it waits where it has no others, ns: those of other workers may get their answers meanwhile.
 const OTHERS_ANSWER: Nanos = 50_000_000;
 /// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
 /// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the

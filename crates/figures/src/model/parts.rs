@@ -75,7 +75,7 @@ impl Circumstances {
         processors::available(self.cores, self.quota_cores)
     }
 
-    /// The same in words: `the machine's 4 processors`, `the 1.5 processors that this container may use`.
+    /// The processors in words: `the machine's 4 processors`, `the 1.5 processors that this container may use`.
     pub fn all_processors(&self) -> String {
         let number = shown::given(self.processors());
         match processors::quota(self.cores, self.quota_cores) {
@@ -362,7 +362,7 @@ pub struct WorkerLoad {
     /// Publishing worker that was stalled longest: neither running nor waiting for a processor
     /// though its sleep was over, in stretches of 5 ms and more.
     pub publishers_stalled: f64,
-    /// The same of the subscribing workers.
+    /// Subscribing worker that was stalled longest, likewise.
     pub subscribers_stalled: f64,
     /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
     pub machine_stalled: f64,

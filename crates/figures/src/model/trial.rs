@@ -161,7 +161,7 @@ pub struct Trial {
     pub sized_hosts: Vec<SizedHost>,
     /// Figures that were determined in two independent ways.
     pub checks: Vec<CountCheck>,
-    /// The same figures flow by flow.
+    /// Figures flow by flow.
     pub flows: Vec<FlowFigures>,
     /// Groups that share messages, with what each member got; empty where no subscribers share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -187,7 +187,7 @@ pub struct Trial {
     pub noise_ns: Distribution,
     /// Points of the latency's distribution function for the page: (ns, share at or below).
     pub latency_ecdf: Vec<(u64, f64)>,
-    /// The same for the machine's noise.
+    /// The machine's noise as a distribution function.
     pub noise_ecdf: Vec<(u64, f64)>,
     /// Errors, in order.
     pub errors: Vec<String>,
@@ -301,7 +301,7 @@ pub struct SeriesRecord {
     /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
     /// whole measurement.
     pub publishers_cpu: f64,
-    /// The same of the subscribing workers.
+    /// Processor share of the busiest subscribing worker.
     pub subscribers_cpu: f64,
     /// Processor share of the system, 1 = one core.
     pub system_cpu: Option<f64>,

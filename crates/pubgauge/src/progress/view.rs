@@ -14,7 +14,7 @@ pub struct Rates {
     pub out_per_s: f64,
     /// Deliveries of any kind per second.
     pub in_per_s: f64,
-    /// What the workers have counted.
+    /// Counts of the workers.
     pub live: Live,
 }
 

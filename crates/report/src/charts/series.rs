@@ -8,7 +8,7 @@ use crate::summary::WorkloadCells;
 /// The largest number of records in a figure; longer series are merged record by record.
 const SERIES_POINTS: usize = 240;
 
-/// The same of all rows of a workload together; each has ten at the least.
+/// The largest number of records in the figures of all rows of a workload together; each has ten at the least.
 const MOST_POINTS: usize = 100_000;
 
 pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {

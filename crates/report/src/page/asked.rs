@@ -10,7 +10,7 @@ pub(super) fn demands(results: &Results, answer: &WorkloadAnswer, of: &str) -> M
     show_demands(results, &answer.asked, answer.by_default, of)
 }
 
-/// The same for criteria in words, and whether pubgauge's default is among them.
+/// Shows criteria in words, and whether pubgauge's default is among them.
 pub(super) fn show_demands(
     results: &Results,
     asked: &[String],

@@ -104,7 +104,7 @@ pub enum StoreError {
     OtherMachine {
         /// Number and model of the processors at the beginning.
         began: String,
-        /// The same of now.
+        /// Number and model of the processors now.
         now: String,
     },
     /// A trial was stored twice.

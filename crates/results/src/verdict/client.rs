@@ -22,11 +22,11 @@ pub(super) struct Load {
     /// Shares of the measurement for which the publishing worker that waited most was ready and waited for a processor;
     /// without what a host of a given size makes it wait at the end of its share.
     pub publishers_waiting: f64,
-    /// The same of the subscribing workers.
+    /// Share of the measurement for which the subscribing worker that waited most was ready and waited for a processor, likewise.
     pub subscribers_waiting: f64,
     /// A host of publishing devices that came to the end of its size.
     publishers_host: Option<AtEnd>,
-    /// The same of the other devices.
+    /// A host of the other devices that came to the end of its size.
     subscribers_host: Option<AtEnd>,
     /// How the client, or the machine, had no time for a good part of the measurement: it stood still, a quota was used
     /// up, or a hypervisor took it.
@@ -176,7 +176,7 @@ impl Load {
         self.blame(&self.publishers_host)
     }
 
-    /// The same of subscribing workers.
+    /// The status where subscribing workers are to blame.
     pub fn subscribers_blame(&self) -> Status {
         self.blame(&self.subscribers_host)
     }
@@ -522,7 +522,7 @@ pub(super) fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     )
 }
 
-/// The same in words.
+/// Cores in use, in words.
 pub(super) fn in_use(trial: &Trial) -> String {
     let (client, system) = cores_in_use(trial);
     let system = system.map_or("an unknown number".to_owned(), |cores| {

@@ -49,12 +49,12 @@ pub const LUMP_OF_RATE: f64 = 0.05;
 /// Rise of the lowest backlog from one span to the next, as a share of the deliveries due in a span, that is
 /// growth if it never ends.
 pub const RISE_SHARE: f64 = 0.01;
-/// The same in messages; as few are no growth.
+/// Messages by which the lowest backlog has to rise from one span to the next; fewer are no growth.
 pub const RISE_FLOOR: f64 = 3.0;
 /// Rise of the lowest backlog over the measurement, as a share of the deliveries due meanwhile, up to which what
 /// was offered was carried, however it rose.
 pub const RISE_UNCLEAR: f64 = 0.025;
-/// The same in messages.
+/// Messages up to which a rise of the lowest backlog over the measurement is nothing.
 pub const RISE_NOTHING: f64 = 2.0;
 /// Backlog at the end beyond all that was seen before, as a share of the deliveries due, from which the
 /// measurement ended too early.
@@ -88,7 +88,7 @@ pub const UNSENT_SHARE: f64 = 0.01;
 pub const RATE_VARIATION: f64 = 0.25;
 /// Difference between the delivery rates of the two halves, as a share of the larger.
 pub const HALVES_DIFFER: f64 = 0.20;
-/// The same for measurements too short for a fair judgement of variation.
+/// Difference of the halves in measurements too short for a fair judgement of variation.
 pub const HALVES_DIFFER_SHORT: f64 = 0.50;
 /// Seconds of measurement below which variation from record to record is not judged.
 pub const SHORT_S: f64 = 5.0;
@@ -101,7 +101,8 @@ pub const SILENCE_FACTOR: f64 = 10.0;
 pub const SILENCE_FLOOR_NS: f64 = 200e6;
 /// Share of the measurement for which a worker, or the whole machine, may be stalled.
 pub const STALLED: f64 = 0.05;
-/// The same where the longest stall is at least half of the 99th percentile of latency.
+/// Share of the measurement for which a worker, or the whole machine, may be stalled where the longest stall is at least half of
+/// the 99th percentile of latency.
 pub const STALLED_TAIL: f64 = 0.01;
 /// Share of all processors' time from which what a hypervisor takes counts: one message in fifty may be late for it,
 /// and rates that processors limit are as much too low.
@@ -124,11 +125,13 @@ pub const DELAY_SHARE: f64 = 0.20;
 /// Factor by which a queue must have lengthened the delay, from what it was when the load began, to be told from a path
 /// that only became slower.
 pub const QUEUE_FACTOR: f64 = 2.0;
-/// The same from the first to the last moment of the measurement: what is told of the time before is assumed.
+/// Factor by which a queue must have lengthened the delay from the first to the last moment of the measurement: what
+/// is told of the time before is assumed.
 pub const QUEUE_SEEN: f64 = 1.5;
 /// Growth of the delay as a share of the time that passed, from which it is a queue whatever it was before.
 pub const QUEUE_SHARE: f64 = 0.10;
-/// The same, up to which a delay that has not grown by [`QUEUE_FACTOR`] is none: no load is known as exactly.
+/// Growth of the delay, as a share of the time that passed, up to which one that has not grown by [`QUEUE_FACTOR`] is
+/// no queue: no load is known as exactly.
 pub const DRIFT_SHARE: f64 = 0.001;
 /// Share of the deliveries of a record that may be of the warm-up where its latency stands for a part of a cycle.
 pub const OF_WARM_UP: f64 = 0.10;
@@ -142,7 +145,7 @@ pub const RATE_CHANGE: f64 = 0.08;
 pub const RATE_CHANGE_CHANCE: f64 = 0.002;
 /// Records from which chance is known well enough for that.
 pub const RATE_CHANGE_RECORDS: usize = 30;
-/// The same probability where there are fewer records.
+/// Probability of a change by chance where there are fewer records.
 pub const RATE_CHANGE_CHANCE_OF_FEW: f64 = 0.0002;
 /// Probability up to which fewer records do not tell whether there is such a change.
 pub const RATE_CHANGE_DOUBT: f64 = 0.01;

@@ -30,7 +30,7 @@ pub struct ClientFile {
 }
 
 impl ClientFile {
-    /// The same, and as `study` says where nothing is said here.
+    /// Its values, and those of `study` where it has none.
     pub(crate) fn merge_over(&self, study: &ClientFile) -> ClientFile {
         ClientFile {
             pacing_within: self.pacing_within.or(study.pacing_within),

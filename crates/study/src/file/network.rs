@@ -59,7 +59,7 @@ pub struct HostsFile {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum CoresFile {
-    /// The same for all.
+    /// One number for all.
     Same(f64),
     /// One number for each host.
     Each(Vec<f64>),

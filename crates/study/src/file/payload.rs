@@ -22,7 +22,7 @@ pub enum PayloadFile {
 pub enum OneSize {
     /// Always the same.
     Fixed(Size),
-    /// As in the replayed trace.
+    /// Sizes of the replayed trace.
     Recorded,
 }
 

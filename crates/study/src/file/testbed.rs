@@ -36,7 +36,7 @@ pub struct TestbedFile {
 }
 
 impl TestbedFile {
-    /// The same, and as `study` says where nothing is said here.
+    /// Its values, and those of `study` where it has none.
     pub(crate) fn merge_over(&self, study: &TestbedFile) -> TestbedFile {
         let interface = self.count_interface.as_ref();
         TestbedFile {

@@ -21,7 +21,7 @@ pub(super) fn groups_here(controller: &str) -> Vec<PathBuf> {
     }
 }
 
-/// The same from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. A folder comes once, however often its
+/// Groups by the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`. A folder comes once, however often its
 /// hierarchy is mounted.
 fn groups(membership: &str, mountinfo: &str, controller: &str) -> Vec<PathBuf> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();

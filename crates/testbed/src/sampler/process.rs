@@ -94,7 +94,7 @@ pub struct ProcessSample {
     pub busiest: Option<BusiestThread>,
     /// For how long the thread that waited most since the first sample was ready and waited for a processor, ns.
     pub longest_waiting_ns: u64,
-    /// The same of the thread that waited most since the last sample.
+    /// For how long the thread that waited most since the last sample was ready and waited for a processor, ns.
     pub waiting_since_last_ns: u64,
 }
 

@@ -31,7 +31,7 @@ pub struct TraceFormat {
     pub topic: Option<TraceColumn>,
     /// Column of the size in bytes.
     pub size: Option<TraceColumn>,
-    /// The same size for all, in bytes.
+    /// One size for all, in bytes.
     pub size_bytes: Option<u32>,
     /// The size of a compact JSON object with these members: key = column. `$time` stands for
     /// the time in whole seconds since 1970, `$device` for the device.
