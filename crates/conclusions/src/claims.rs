@@ -15,7 +15,7 @@ use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::rule::Claim;
 use pubgauge_figures::search::Search;
 use pubgauge_figures::{
-    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Status, Trial, network,
+    AxisValue, CapabilityAnswer, Results, SeriesRecord, Status, TrafficRecord, Trial, network,
     window,
 };
 use pubgauge_network::{HostRole, Network};
@@ -356,20 +356,18 @@ impl OfTrial<'_> {
     }
 }
 
-/// The value of a series in a record of a trial or of a flow, by the name of the series and the record's length in seconds.
-macro_rules! series {
-    ($name:expr) => {
-        match $name {
-            "latency.p50" => |s, _| came(s.latency_p50_ns),
-            "latency.p90" => |s, _| came(s.latency_p90_ns),
-            "latency.p99" => |s, _| came(s.latency_p99_ns),
-            "latency.max" => |s, _| came(s.latency_max_ns),
-            "latency-from-send.p90" => |s, _| came(s.latency_from_send_p90_ns),
-            "published-rate" => |s, length| Some(s.published as f64 / length),
-            "delivered-rate" => |s, length| Some(s.delivered as f64 / length),
-            _ => return Vec::new(),
-        }
-    };
+/// The value of a series in a record, by the record's length in seconds; `None` if there is no such series.
+fn series_value(name: &str) -> Option<fn(&TrafficRecord, f64) -> Option<f64>> {
+    Some(match name {
+        "latency.p50" => |s, _| came(s.latency_p50_ns),
+        "latency.p90" => |s, _| came(s.latency_p90_ns),
+        "latency.p99" => |s, _| came(s.latency_p99_ns),
+        "latency.max" => |s, _| came(s.latency_max_ns),
+        "latency-from-send.p90" => |s, _| came(s.latency_from_send_p90_ns),
+        "published-rate" => |s, length| Some(s.published as f64 / length),
+        "delivered-rate" => |s, length| Some(s.delivered as f64 / length),
+        _ => return None,
+    })
 }
 
 impl Figures for OfTrial<'_> {
@@ -407,7 +405,7 @@ impl Figures for OfTrial<'_> {
                 None => return Vec::new(),
             },
         };
-        let ends: Vec<f64> = self.trial.series.iter().map(|s| s.t_s).collect();
+        let ends: Vec<f64> = self.trial.series.iter().map(|s| s.traffic.t_s).collect();
         // The length of the record that ends then, if it lies there.
         let length = |t_s: f64| {
             let before = ends
@@ -422,15 +420,18 @@ impl Figures for OfTrial<'_> {
         let longest = lengths.fold(0.0, f64::max);
         // A rate over much less than a record is chance.
         let measured = |t_s: f64| length(t_s).filter(|length| *length >= longest / 2.0);
-        if let Some(flow) = flow {
-            let of: fn(&FlowSeriesRecord, f64) -> Option<f64> = series!(name);
-            let flows = self.trial.flows.iter().filter(|f| f.name == flow);
-            let records = flows.flat_map(|f| &f.series);
-            return records.filter_map(|s| of(s, measured(s.t_s)?)).collect();
-        }
-        let of: fn(&SeriesRecord, f64) -> Option<f64> = series!(name);
-        let records = self.trial.series.iter();
-        records.filter_map(|s| of(s, measured(s.t_s)?)).collect()
+        let Some(value) = series_value(name) else {
+            return Vec::new();
+        };
+        let records: Vec<&TrafficRecord> = match flow {
+            Some(flow) => {
+                let flows = self.trial.flows.iter().filter(|f| f.name == flow);
+                flows.flat_map(|f| &f.series).collect()
+            }
+            None => self.trial.series.iter().map(|s| &s.traffic).collect(),
+        };
+        let records = records.into_iter();
+        records.filter_map(|s| value(s, measured(s.t_s)?)).collect()
     }
 }
 

@@ -150,14 +150,14 @@ impl<'a> Run<'a> {
         self.table("series", own, flat, |trial| {
             let mut before = 0.0;
             let part = |second: &SeriesRecord| {
-                let phase = if second.t_s > trial.duration_s + 1e-6 {
+                let phase = if second.traffic.t_s > trial.duration_s + 1e-6 {
                     "drain"
                 } else {
                     "measure"
                 };
-                let length = second.t_s - before;
-                before = second.t_s;
-                let own = vec![second.t_s.into(), length.into(), phase.into()];
+                let length = second.traffic.t_s - before;
+                before = second.traffic.t_s;
+                let own = vec![second.traffic.t_s.into(), length.into(), phase.into()];
                 let mut record = word(second);
                 // A record in which nothing measured came has latencies of 0.
                 for (name, value) in record.as_object_mut().into_iter().flatten() {

@@ -84,7 +84,11 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         flows: vec![flow("readings, all"), flow("commands")],
         series: [1.0, 2.0, 3.0]
             .map(|t_s| SeriesRecord {
-                t_s,
+                traffic: TrafficRecord {
+                    t_s,
+                    ..TrafficRecord::default()
+                },
+
                 ..SeriesRecord::default()
             })
             .to_vec(),
@@ -632,7 +636,7 @@ fn percentiles_know_what_was_never_acknowledged() {
 #[test]
 fn silence_has_no_latency() {
     let mut results = results();
-    results.trials[0].series[1].latency_p50_ns = 5;
+    results.trials[0].series[1].traffic.latency_p50_ns = 5;
     let run = Run {
         name: "night-1",
         results: &results,

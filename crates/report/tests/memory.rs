@@ -1,6 +1,7 @@
 //! What a page of hundreds of trials takes: allocations are counted.
 
 use pubgauge_figures::Messages;
+use pubgauge_figures::TrafficRecord;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -74,7 +75,11 @@ fn run(cells: u32, repeats: u32) -> Results {
 
             series: (1..=10)
                 .map(|second| SeriesRecord {
-                    t_s: f64::from(second),
+                    traffic: TrafficRecord {
+                        t_s: f64::from(second),
+                        ..TrafficRecord::default()
+                    },
+
                     ..SeriesRecord::default()
                 })
                 .collect(),

@@ -1,5 +1,6 @@
 //! What reading and writing the results of hundreds of trials takes: allocations are counted, and grow with the trials.
 
+use pubgauge_figures::TrafficRecord;
 use std::cell::Cell;
 use std::io::{BufWriter, Write};
 
@@ -35,10 +36,14 @@ fn held<T>(of: impl FnOnce() -> T) -> (T, isize, isize) {
 /// A run of so many trials of a minute.
 fn run(trials: u32) -> Results {
     let record = |second: u32| SeriesRecord {
-        t_s: f64::from(second),
-        published: 1_234_567 + u64::from(second),
-        delivered: 1_234_567,
-        latency_p50_ns: 123_456,
+        traffic: TrafficRecord {
+            t_s: f64::from(second),
+            published: 1_234_567 + u64::from(second),
+            delivered: 1_234_567,
+            latency_p50_ns: 123_456,
+            ..TrafficRecord::default()
+        },
+
         ..SeriesRecord::default()
     };
     let trial = |id| Trial {

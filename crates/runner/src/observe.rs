@@ -1,6 +1,7 @@
 //! Observations beside a trial: the system's processes, the client's threads and memory, and the
 //! machine's noise, step by step.
 
+use pubgauge_figures::TrafficRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -175,7 +176,7 @@ impl Observed {
     pub fn second(&self, at_s: f64) -> SeriesRecord {
         self.seconds
             .iter()
-            .find(|s| s.t_s >= at_s)
+            .find(|s| s.traffic.t_s >= at_s)
             .or(self.seconds.last())
             .copied()
             .unwrap_or_default()
@@ -534,7 +535,11 @@ impl<'a> Watcher<'a> {
         figures.client_rss_bytes = figures.client_rss_bytes.max(sample.client.rss_bytes);
         figures.system_rss_bytes = figures.system_rss_bytes.max(system_rss_bytes);
         observed.seconds.push(SeriesRecord {
-            t_s: (now - began) as f64 / SECOND as f64,
+            traffic: TrafficRecord {
+                t_s: (now - began) as f64 / SECOND as f64,
+                ..TrafficRecord::default()
+            },
+
             publishers_cpu: share(sample.publishers_ns, last.publishers_ns),
             subscribers_cpu: share(sample.subscribers_ns, last.subscribers_ns),
             system_cpu: systems.map(|(from, to)| share(to.cpu_ns, from.cpu_ns)),

@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, IntervalLatency, Moment, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
-use pubgauge_figures::model::{AtStart, FlowSeriesRecord, SeriesRecord};
+use pubgauge_figures::model::{AtStart, SeriesRecord, TrafficRecord};
 
 use crate::observe::Observed;
 
@@ -36,29 +36,47 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
         if to.at <= from.at {
             continue;
         }
-        let latency = latency(record, number, None);
         let seen = observed.second((from.at + to.at) as f64 / 2.0 / SECOND);
         let passed = to.sum() - from.sum();
         series.push(SeriesRecord {
-            t_s: to.at as f64 / SECOND,
-            published: passed.published,
-            // A rejection may belong to a message of an earlier record.
-            due: passed.due.saturating_sub(passed.rejected),
-            delivered: passed.unique,
+            traffic: traffic(
+                to.at,
+                &passed,
+                &to.sum(),
+                backlogs[number + 1],
+                latency(record, number, None),
+            ),
             duplicated: passed.repeated,
-            backlog: backlogs[number + 1] as i64,
-            waiting: to.sum().waiting,
-            latency_p50_ns: latency.p50,
-            latency_p90_ns: latency.p90,
-            latency_p99_ns: latency.p99,
-            latency_max_ns: latency.max,
-            latency_from_send_p90_ns: latency.from_send_p90,
             publishers_cpu: publishers.unwrap_or(seen.publishers_cpu),
             subscribers_cpu: subscribers.unwrap_or(seen.subscribers_cpu),
             ..seen
         });
     }
     series
+}
+
+/// The traffic of an interval that ended at `at`: the counts that `passed` in it, and `now` up to its end.
+fn traffic(
+    at: Nanos,
+    passed: &Totals,
+    now: &Totals,
+    backlog: u64,
+    latency: IntervalLatency,
+) -> TrafficRecord {
+    TrafficRecord {
+        t_s: at as f64 / SECOND,
+        published: passed.published,
+        // A rejection may belong to a message of an earlier record.
+        due: passed.due.saturating_sub(passed.rejected),
+        delivered: passed.unique,
+        backlog,
+        waiting: now.waiting,
+        latency_p50_ns: latency.p50,
+        latency_p90_ns: latency.p90,
+        latency_p99_ns: latency.p99,
+        latency_max_ns: latency.max,
+        latency_from_send_p90_ns: latency.from_send_p90,
+    }
 }
 
 /// The latencies of an interval, of one flow or of all.
@@ -75,27 +93,20 @@ fn mean_cores(record: &TrialRecord, role: Role) -> f64 {
     busy.sum::<f64>() + 0.0
 }
 
-pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
+pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<TrafficRecord> {
     let backlogs = backlogs_of(record, flow);
     let pairs = record.series.windows(2).enumerate();
     pairs
         .filter(|(_, pair)| pair[1].at > pair[0].at)
         .map(|(number, pair)| {
-            let passed = pair[1].flows[flow] - pair[0].flows[flow];
-            let latency = latency(record, number, Some(flow as u32));
-            FlowSeriesRecord {
-                t_s: pair[1].at as f64 / SECOND,
-                published: passed.published,
-                due: passed.due.saturating_sub(passed.rejected),
-                delivered: passed.unique,
-                backlog: backlogs[number + 1],
-                waiting: pair[1].flows[flow].waiting,
-                latency_p50_ns: latency.p50,
-                latency_p90_ns: latency.p90,
-                latency_p99_ns: latency.p99,
-                latency_max_ns: latency.max,
-                latency_from_send_p90_ns: latency.from_send_p90,
-            }
+            let now = pair[1].flows[flow];
+            traffic(
+                pair[1].at,
+                &(now - pair[0].flows[flow]),
+                &now,
+                backlogs[number + 1],
+                latency(record, number, Some(flow as u32)),
+            )
         })
         .collect()
 }

@@ -230,7 +230,7 @@ pub struct FlowFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstFigures>,
     /// Its series, where the workload has several flows.
-    pub series: Vec<FlowSeriesRecord>,
+    pub series: Vec<TrafficRecord>,
     /// The course of its backlog, where the workload has several flows; as in [`Trial`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<(f64, u64)>,
@@ -242,37 +242,10 @@ pub struct FlowFigures {
     pub windows: Vec<WindowFigures>,
 }
 
-/// One record of the series of one flow; as in [`SeriesRecord`].
+/// The traffic of all flows, or of one, in a second or a shorter interval of the measurement (and of the drain, where
+/// `t_s` is beyond the duration). Counts are of all messages, those of the warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowSeriesRecord {
-    /// As in [`SeriesRecord`].
-    pub t_s: f64,
-    /// As in [`SeriesRecord`].
-    pub published: u64,
-    /// As in [`SeriesRecord`].
-    pub due: u64,
-    /// As in [`SeriesRecord`].
-    pub delivered: u64,
-    /// As in [`SeriesRecord`].
-    pub backlog: u64,
-    /// As in [`SeriesRecord`].
-    pub waiting: u64,
-    /// As in [`SeriesRecord`].
-    pub latency_p50_ns: u64,
-    /// As in [`SeriesRecord`].
-    pub latency_p90_ns: u64,
-    /// As in [`SeriesRecord`].
-    pub latency_p99_ns: u64,
-    /// As in [`SeriesRecord`].
-    pub latency_max_ns: u64,
-    /// As in [`SeriesRecord`].
-    pub latency_from_send_p90_ns: u64,
-}
-
-/// One record of the series: a second or a shorter interval of the measurement (and of the drain,
-/// where `t_s` is beyond the duration). Counts are of all messages, those of the warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SeriesRecord {
+pub struct TrafficRecord {
     /// Its end, seconds from the start of the measurement.
     pub t_s: f64,
     /// Messages taken by the system.
@@ -281,11 +254,8 @@ pub struct SeriesRecord {
     pub due: u64,
     /// First deliveries.
     pub delivered: u64,
-    /// Deliveries of messages that the subscriber already had.
-    pub duplicated: u64,
-    /// Deliveries due that had not come by its end, without those that are known to be lost. Never
-    /// negative.
-    pub backlog: i64,
+    /// Deliveries due that had not come by its end, without those that are known to be lost.
+    pub backlog: u64,
     /// Deliveries of messages that were due at its end but held back before the system.
     pub waiting: u64,
     /// Median latency of the deliveries in it.
@@ -298,6 +268,16 @@ pub struct SeriesRecord {
     pub latency_max_ns: u64,
     /// 90th percentile of the latency from the send of the deliveries in it.
     pub latency_from_send_p90_ns: u64,
+}
+
+/// One record of the series of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesRecord {
+    /// Its traffic, of all flows together.
+    #[serde(flatten)]
+    pub traffic: TrafficRecord,
+    /// Deliveries of messages that the subscriber already had.
+    pub duplicated: u64,
     /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
     /// whole measurement.
     pub publishers_cpu: f64,

@@ -1,6 +1,7 @@
 //! Figures of the series.
 
 use pubgauge_figures::SeriesRecord;
+use pubgauge_figures::TrafficRecord;
 
 use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
 use crate::summary::WorkloadCells;
@@ -22,20 +23,20 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
         measured = measured.max(trial.duration_s);
         longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series, most) {
-            end = end.max(second.t_s);
+            end = end.max(second.traffic.t_s);
             // The first deliveries may all be of the warm-up: they have no latency.
             let some = |ns: u64| Value::from((ns > 0).then_some(ns as f64));
             rows.push(row(
                 cell,
                 [
                     f64::from(trial.repeat).into(),
-                    rounded(second.t_s).into(),
-                    rounded(second.published as f64 / length).into(),
-                    rounded(second.delivered as f64 / length).into(),
-                    some(second.latency_p50_ns),
-                    some(second.latency_p99_ns),
-                    (second.backlog as f64).into(),
-                    (second.waiting as f64).into(),
+                    rounded(second.traffic.t_s).into(),
+                    rounded(second.traffic.published as f64 / length).into(),
+                    rounded(second.traffic.delivered as f64 / length).into(),
+                    some(second.traffic.latency_p50_ns),
+                    some(second.traffic.latency_p99_ns),
+                    (second.traffic.backlog as f64).into(),
+                    (second.traffic.waiting as f64).into(),
                     rounded(second.publishers_cpu).into(),
                     rounded(second.subscribers_cpu).into(),
                     second.system_cpu.map(rounded).into(),
@@ -128,22 +129,34 @@ fn thinned(series: &[SeriesRecord], most: usize) -> Vec<(f64, SeriesRecord)> {
         .chunks(group)
         .filter_map(|chunk| {
             let last = chunk.last()?;
-            let length = last.t_s - start;
-            start = last.t_s;
+            let length = last.traffic.t_s - start;
+            start = last.traffic.t_s;
             let n = chunk.len() as f64;
-            let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
+            let delivered: u64 = chunk.iter().map(|s| s.traffic.delivered).sum();
             let mean = |figure: fn(&SeriesRecord) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
-            let timed = || chunk.iter().filter(|s| s.latency_p50_ns > 0);
-            let of: u64 = timed().map(|s| s.delivered).sum();
+            let timed = || chunk.iter().filter(|s| s.traffic.latency_p50_ns > 0);
+            let of: u64 = timed().map(|s| s.traffic.delivered).sum();
             let p50 = timed()
-                .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
+                .map(|s| s.traffic.latency_p50_ns as f64 * s.traffic.delivered as f64)
                 .sum::<f64>();
             let merged = SeriesRecord {
-                published: chunk.iter().map(|s| s.published).sum(),
-                delivered,
-                latency_p50_ns: (p50 / of.max(1) as f64).round() as u64,
-                latency_p99_ns: chunk.iter().map(|s| s.latency_p99_ns).max().unwrap_or(0),
-                latency_max_ns: chunk.iter().map(|s| s.latency_max_ns).max().unwrap_or(0),
+                traffic: TrafficRecord {
+                    published: chunk.iter().map(|s| s.traffic.published).sum(),
+                    delivered,
+                    latency_p50_ns: (p50 / of.max(1) as f64).round() as u64,
+                    latency_p99_ns: chunk
+                        .iter()
+                        .map(|s| s.traffic.latency_p99_ns)
+                        .max()
+                        .unwrap_or(0),
+                    latency_max_ns: chunk
+                        .iter()
+                        .map(|s| s.traffic.latency_max_ns)
+                        .max()
+                        .unwrap_or(0),
+                    ..TrafficRecord::default()
+                },
+
                 publishers_cpu: mean(|s| s.publishers_cpu),
                 subscribers_cpu: mean(|s| s.subscribers_cpu),
                 system_cpu: last
@@ -165,14 +178,22 @@ mod tests {
     #[test]
     fn what_was_not_timed_is_no_part_of_a_mean() {
         let record = |n: u32| SeriesRecord {
-            t_s: f64::from(n),
-            delivered: 100,
-            latency_p50_ns: if n.is_multiple_of(2) { 4_000 } else { 0 },
+            traffic: TrafficRecord {
+                t_s: f64::from(n),
+                delivered: 100,
+                latency_p50_ns: if n.is_multiple_of(2) { 4_000 } else { 0 },
+                ..TrafficRecord::default()
+            },
+
             ..SeriesRecord::default()
         };
         let series: Vec<SeriesRecord> = (1..=2 * SERIES_POINTS as u32).map(record).collect();
         let merged = thinned(&series, SERIES_POINTS);
         assert_eq!(merged.len(), SERIES_POINTS);
-        assert!(merged.iter().all(|(_, s)| s.latency_p50_ns == 4_000));
+        assert!(
+            merged
+                .iter()
+                .all(|(_, s)| s.traffic.latency_p50_ns == 4_000)
+        );
     }
 }

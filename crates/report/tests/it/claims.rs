@@ -15,8 +15,8 @@ use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
 use pubgauge_figures::{
-    AxisValue, Connections, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord,
-    Status, System, Trial, Verdict, WorkloadInfo,
+    AxisValue, Connections, Distribution, FlowFigures, Results, SeriesRecord, Status, System,
+    TrafficRecord, Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{PlanOptions, Study};
 use rand::rngs::StdRng;
@@ -40,15 +40,19 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
     let rates =
         (1u32..=11).map(|second| (f64::from(second), rate as u64 + u64::from(second % 3) * 10));
     let series = rates.clone().map(|(t_s, delivered)| SeriesRecord {
-        t_s,
-        delivered,
-        latency_p99_ns: ns,
+        traffic: TrafficRecord {
+            t_s,
+            delivered,
+            latency_p99_ns: ns,
+            ..TrafficRecord::default()
+        },
+
         ..SeriesRecord::default()
     });
-    let of_flow = rates.map(|(t_s, delivered)| FlowSeriesRecord {
+    let of_flow = rates.map(|(t_s, delivered)| TrafficRecord {
         t_s,
         delivered,
-        ..FlowSeriesRecord::default()
+        ..TrafficRecord::default()
     });
     let flow = FlowFigures {
         messages: Messages {
@@ -543,7 +547,7 @@ fn a_short_record_is_no_slow_one() {
     for trial in &mut short.trials {
         trial.duration_s = 10.5;
         let last = trial.series.last_mut().expect("records");
-        (last.t_s, last.delivered) = (10.5, last.delivered / 2);
+        (last.traffic.t_s, last.traffic.delivered) = (10.5, last.traffic.delivered / 2);
     }
     let rule = "figure = \"delivered-rate.cv\"\nwhere = { payload = \"1KiB\" }\n\
                 rule = { sides = [\"a\"], value = \"0..0.05\" }";

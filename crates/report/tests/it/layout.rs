@@ -150,8 +150,8 @@ fn nobody_listens() -> (Results, Logs) {
         trial.flows.clear();
         trial.client_cpu_s.subscribers = -0.0;
         for second in &mut trial.series {
-            (second.delivered, second.backlog) = (0, 0);
-            (second.latency_p50_ns, second.latency_p99_ns) = (0, 0);
+            (second.traffic.delivered, second.traffic.backlog) = (0, 0);
+            (second.traffic.latency_p50_ns, second.traffic.latency_p99_ns) = (0, 0);
         }
         trial.verdict = pubgauge_results::verdict::judge(trial);
     }

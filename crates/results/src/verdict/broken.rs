@@ -177,7 +177,7 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         };
         // Messages of the warm-up are still being delivered.
         let backlog = trial.at_start.backlog;
-        let busy = backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
+        let busy = backlog > 0 && trial.series.iter().any(|s| s.traffic.delivered > 0);
         let tried = trial.shortfall.not_tried < offered || trial.workload.flat_out;
         let (status, because) = match (by_client, busy) {
             (Some(why), _) => (Status::ClientBound, format!(": {why}")),

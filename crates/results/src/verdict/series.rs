@@ -2,9 +2,7 @@
 //!
 //! Records may be shorter than a second, and few; each rule says what it needs.
 
-use pubgauge_figures::model::{
-    Evidence, FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial,
-};
+use pubgauge_figures::model::{Evidence, FlowFigures, Reason, Rule, TrafficRecord, Trial};
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{self, Carried, Course};
@@ -17,8 +15,7 @@ use super::{bursts_wait, thresholds};
 /// from the first record on (a full socket buffer flat out) are no growth.
 pub(super) fn carried(trial: &Trial) -> Carried {
     let flow = |flow: &FlowFigures| {
-        let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
-        let records = records_within(trial, &series);
+        let records = records_within(trial, flow.series.iter().map(without_latencies));
         let cycle = flow.cycle_s.unwrap_or(0.0);
         let course = (&flow.course[..], &flow.course_due[..]);
         match judged(trial, &records, course, cycle, flow.flat_out) {
@@ -71,7 +68,7 @@ pub(super) fn cycle(trial: &Trial) -> f64 {
 /// Whether a backlog grew, by its course and by its records.
 fn judged(
     trial: &Trial,
-    records: &[(f64, SeriesRecord)],
+    records: &[(f64, TrafficRecord)],
     (course, due): (&[(f64, u64)], &[u64]),
     cycle: f64,
     flat_out: bool,
@@ -156,23 +153,10 @@ pub(super) fn least_rise(trial: &Trial) -> f64 {
     thresholds::LATENCY_FLOOR_NS.max(clocks)
 }
 
-/// A record of one flow, without the latencies: their growth is judged over all flows together.
-fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
-    SeriesRecord {
-        t_s: flow.t_s,
-        published: flow.published,
-        due: flow.due,
-        delivered: flow.delivered,
-        backlog: flow.backlog as i64,
-        waiting: flow.waiting,
-        ..SeriesRecord::default()
-    }
-}
-
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
 /// not end: the load is slightly more than the system can carry. Records see no more than one moment of a cycle
 /// of arrivals, or of a lump: less growth than those make is none.
-fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Carried {
+fn endless(trial: &Trial, records: &[(f64, TrafficRecord)], course: &Course) -> Carried {
     let swing = course.cycle + course.silence;
     let told = |(from, to): (f64, f64), delays, seconds, kind| match DelayGrowth::classify(
         delays,
@@ -218,7 +202,7 @@ fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> C
 }
 
 /// The overdue deliveries at the end of each record.
-fn overdue(records: &[(f64, SeriesRecord)], course: &Course) -> Vec<(f64, f64)> {
+fn overdue(records: &[(f64, TrafficRecord)], course: &Course) -> Vec<(f64, f64)> {
     let backlog = backlog(records);
     if course.due.is_empty() {
         return backlog;
@@ -237,9 +221,9 @@ fn overdue(records: &[(f64, SeriesRecord)], course: &Course) -> Vec<(f64, f64)> 
 }
 
 /// Whether as much was due at the end of the measurement as at its beginning.
-fn same_load(records: &[(f64, SeriesRecord)]) -> bool {
+fn same_load(records: &[(f64, TrafficRecord)]) -> bool {
     let quarter = (records.len() / 4).max(1);
-    let rate = |part: &[(f64, SeriesRecord)]| {
+    let rate = |part: &[(f64, TrafficRecord)]| {
         let due: u64 = part.iter().map(|(_, second)| second.due).sum();
         due as f64 / part.iter().map(|(length, _)| length).sum::<f64>()
     };
@@ -254,12 +238,12 @@ fn same_load(records: &[(f64, SeriesRecord)]) -> bool {
 }
 
 /// Everything that is due and has not come, inside the system or held back before it.
-fn queue(second: &SeriesRecord) -> f64 {
+fn queue(second: &TrafficRecord) -> f64 {
     second.backlog as f64 + second.waiting as f64
 }
 
-fn backlog(records: &[(f64, SeriesRecord)]) -> Vec<(f64, f64)> {
-    let point = |(_, second): &(f64, SeriesRecord)| (second.t_s, queue(second));
+fn backlog(records: &[(f64, TrafficRecord)]) -> Vec<(f64, f64)> {
+    let point = |(_, second): &(f64, TrafficRecord)| (second.t_s, queue(second));
     records.iter().map(point).collect()
 }
 
@@ -293,15 +277,15 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
 
 /// Median latency of the first and of the last quarter of the records (at least one each), each
 /// the mean of the records' medians weighted by deliveries. `None` without deliveries in both.
-fn quarters(records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
+fn quarters(records: &[(f64, TrafficRecord)]) -> Option<(f64, f64)> {
     if records.len() < 2 {
         return None;
     }
     let quarter = (records.len() / 4).max(1);
-    let mean = |part: &[(f64, SeriesRecord)]| {
+    let mean = |part: &[(f64, TrafficRecord)]| {
         // A record may hold only deliveries of the warm-up, which have no latency here.
         let part = part.iter().filter(|(_, second)| second.latency_p50_ns > 0);
-        let part: Vec<&(f64, SeriesRecord)> = part.collect();
+        let part: Vec<&(f64, TrafficRecord)> = part.collect();
         let count: u64 = part.iter().map(|(_, second)| second.delivered).sum();
         let sum: f64 = part
             .iter()
@@ -406,9 +390,9 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
 }
 
 /// The rate of each record, per second, and its end, s.
-fn rates(records: &[(f64, SeriesRecord)]) -> Vec<(f64, f64)> {
+fn rates(records: &[(f64, TrafficRecord)]) -> Vec<(f64, f64)> {
     let rate =
-        |(length, second): &(f64, SeriesRecord)| (second.t_s, second.delivered as f64 / length);
+        |(length, second): &(f64, TrafficRecord)| (second.t_s, second.delivered as f64 / length);
     records.iter().map(rate).collect()
 }
 
@@ -489,7 +473,7 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
 
 /// The end of the last record in which a good part of what came was of the warm-up, s: a queue that stood when the
 /// measurement began. Its latencies are not known, and those of the cycle that it is in would lack the largest.
-fn without_warm_up(trial: &Trial, records: &[(f64, SeriesRecord)]) -> f64 {
+fn without_warm_up(trial: &Trial, records: &[(f64, TrafficRecord)]) -> f64 {
     let mut left = trial.at_start.backlog as f64;
     let mut start = 0.0;
     for (_, record) in records {
@@ -505,7 +489,7 @@ fn without_warm_up(trial: &Trial, records: &[(f64, SeriesRecord)]) -> f64 {
 /// Median latency of the first and of the last quarter in whole cycles of the arrivals (one at least), of arrivals that
 /// repeat: the mean of the records' medians weighted by the deliveries that fall into those cycles. `None` for other
 /// arrivals, and where the measurement has no two cycles.
-fn cycles(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
+fn cycles(trial: &Trial, records: &[(f64, TrafficRecord)]) -> Option<(f64, f64)> {
     let cycles: Option<Vec<f64>> = trial.flows.iter().map(|flow| flow.cycle_s).collect();
     let cycle = cycles?.into_iter().fold(0.0, f64::max);
     let (start, end) = (without_warm_up(trial, records), records.last()?.1.t_s);
@@ -536,11 +520,26 @@ fn cycles(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> 
 /// The records of the measurement itself (the series includes the drain) with the length of each in
 /// seconds. Records shorter than half the usual length are left out: a rate over a few milliseconds
 /// is chance.
-fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
-    records_within(trial, &trial.series)
+fn measured(trial: &Trial) -> Vec<(f64, TrafficRecord)> {
+    records_within(trial, trial.series.iter().map(|record| record.traffic))
 }
 
-fn records_within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
+/// A record of one flow, without the latencies: their growth is judged over all flows together.
+fn without_latencies(record: &TrafficRecord) -> TrafficRecord {
+    TrafficRecord {
+        latency_p50_ns: 0,
+        latency_p90_ns: 0,
+        latency_p99_ns: 0,
+        latency_max_ns: 0,
+        latency_from_send_p90_ns: 0,
+        ..*record
+    }
+}
+
+fn records_within(
+    trial: &Trial,
+    series: impl Iterator<Item = TrafficRecord>,
+) -> Vec<(f64, TrafficRecord)> {
     let mut start = 0.0;
     let mut records = Vec::new();
     for second in series {
@@ -548,7 +547,7 @@ fn records_within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRec
         start = second.t_s;
         // Half a record of grace: the last one may end a little after the measurement.
         if second.t_s - length / 2.0 <= trial.duration_s && length > 0.0 {
-            records.push((length, *second));
+            records.push((length, second));
         }
     }
     let mut lengths: Vec<f64> = records.iter().map(|(length, _)| *length).collect();

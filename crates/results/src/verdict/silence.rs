@@ -40,9 +40,11 @@ fn within_course(course: &[(f64, u64)], due: &[u64]) -> f64 {
 
 /// Deliveries that were due when the measurement ended, and had not come.
 pub(super) fn queue_at_end(trial: &Trial) -> u64 {
-    let measured = |record: &&SeriesRecord| record.t_s <= trial.duration_s + 1e-9;
+    let measured = |record: &&SeriesRecord| record.traffic.t_s <= trial.duration_s + 1e-9;
     let last = trial.series.iter().rfind(measured);
-    last.map_or(0, |last| last.backlog.max(0) as u64 + last.waiting)
+    last.map_or(0, |last| {
+        last.traffic.backlog.max(0) as u64 + last.traffic.waiting
+    })
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ mod together;
 
 use pubgauge_driver::Settings;
 use pubgauge_figures::model::{
-    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, SeriesRecord,
-    System, WorkerLoad, WorkloadInfo,
+    AtStart, ClientCpu, Connections, CountCheck, Distribution, SeriesRecord, System, TrafficRecord,
+    WorkerLoad, WorkloadInfo,
 };
 use pubgauge_figures::{Messages, Rejection};
 
@@ -139,16 +139,20 @@ fn flat_out() -> Trial {
     trial
 }
 
-fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) -> Vec<SeriesRecord> {
+fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[u64]) -> Vec<SeriesRecord> {
     (0..published.len())
         .map(|i| SeriesRecord {
-            t_s: length * (i + 1) as f64,
-            published: published[i],
-            due: published[i],
-            delivered: delivered[i],
-            backlog: backlog[i],
-            latency_p50_ns: 200_000,
-            latency_p99_ns: 2 * MS,
+            traffic: TrafficRecord {
+                t_s: length * (i + 1) as f64,
+                published: published[i],
+                due: published[i],
+                delivered: delivered[i],
+                backlog: backlog[i],
+                latency_p50_ns: 200_000,
+                latency_p99_ns: 2 * MS,
+                ..TrafficRecord::default()
+            },
+
             ..Default::default()
         })
         .collect()
@@ -436,13 +440,13 @@ fn flows_are_judged_by_their_own_settings_and_named() {
         "flow `telemetry`: 1 deliveries",
     );
     // A queue of one flow that is small beside the traffic of the other.
-    let second = |i: u64| FlowSeriesRecord {
+    let second = |i: u64| TrafficRecord {
         t_s: i as f64 + 1.0,
         published: 100,
         due: 100,
         delivered: 90,
         backlog: 10 * (i + 1),
-        ..FlowSeriesRecord::default()
+        ..TrafficRecord::default()
     };
     t.flows[1].series = (0..10).map(second).collect();
     expect(

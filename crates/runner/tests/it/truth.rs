@@ -52,9 +52,9 @@ fn three_times_what_the_system_takes_is_overload_without_loss() {
         within(t.at_start.backlog as f64, 4_000.0, 0.01);
         // A tenth of the measurement each.
         let tenth = t.duration_s / 10.0;
-        for record in t.series.iter().filter(|s| s.t_s <= t.duration_s) {
-            within(record.delivered as f64, 1_000.0 * tenth, 0.01);
-            within(record.published as f64, 3_000.0 * tenth, 0.01);
+        for record in t.series.iter().filter(|s| s.traffic.t_s <= t.duration_s) {
+            within(record.traffic.delivered as f64, 1_000.0 * tenth, 0.01);
+            within(record.traffic.published as f64, 3_000.0 * tenth, 0.01);
         }
         // Two thirds of the latencies are not known: the median is not quoted.
         assert!(t.messages.latency_ns.censored > 0);
@@ -200,9 +200,13 @@ fn one_message_a_second_to_many_is_steady() {
         let run = simulate(w, behaviour, Settings::default());
         run.agrees();
         run.is(Status::Valid, "");
-        for record in run.trial.series.iter().filter(|s| s.t_s < 9.5) {
+        for record in run.trial.series.iter().filter(|s| s.traffic.t_s < 9.5) {
             assert_eq!(
-                (record.published, record.due, record.delivered),
+                (
+                    record.traffic.published,
+                    record.traffic.due,
+                    record.traffic.delivered
+                ),
                 (1, 100, 100)
             );
         }

@@ -340,17 +340,21 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         };
         let delivered_now = if draining && !overloaded { 0.0 } else { out };
         series.push(SeriesRecord {
-            t_s: length * f64::from(i + 1),
-            published: into as u64,
-            delivered: delivered_now as u64,
-            backlog: if draining && !overloaded {
-                0
-            } else {
-                (backlog + 3.0 * draws.uniform()) as i64
+            traffic: TrafficRecord {
+                t_s: length * f64::from(i + 1),
+                published: into as u64,
+                delivered: delivered_now as u64,
+                backlog: if draining && !overloaded {
+                    0
+                } else {
+                    (backlog + 3.0 * draws.uniform()) as u64
+                },
+                latency_p50_ns: draws.log_normal(median, 0.05) as u64,
+                latency_p99_ns: draws.log_normal(median * 3.0, 0.2) as u64,
+                latency_max_ns: (median * 9.0) as u64,
+                ..TrafficRecord::default()
             },
-            latency_p50_ns: draws.log_normal(median, 0.05) as u64,
-            latency_p99_ns: draws.log_normal(median * 3.0, 0.2) as u64,
-            latency_max_ns: (median * 9.0) as u64,
+
             publishers_cpu: if draining {
                 0.0
             } else {

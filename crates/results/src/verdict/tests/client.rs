@@ -45,7 +45,9 @@ fn nothing_arrived_because_the_client_stood_still() {
         t.messages.delivered,
         t.messages.latency_ns,
     ) = (t.messages.expected, 0, Distribution::default());
-    t.series.iter_mut().for_each(|second| second.delivered = 0);
+    t.series
+        .iter_mut()
+        .for_each(|second| second.traffic.delivered = 0);
     assert_eq!(judge(&t, &here()).status, Status::Broken);
     assert!(judge(&t, &here()).system_failed);
     t.worker_load.subscribers_stalled = 1.0;
@@ -73,7 +75,7 @@ fn what_a_hypervisor_takes_is_the_clients_trouble() {
     // A queue that grew meanwhile is not the system's.
     let mut t = flat_out();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.backlog = 20_000 * i as i64;
+        second.traffic.backlog = 20_000 * i as u64;
     }
     t.worker_load.machine_stolen = Some(0.12);
     expect(
@@ -96,7 +98,7 @@ fn other_programs_are_named_where_they_may_be_to_blame() {
     let queue = |others: Option<f64>| {
         let mut t = flat_out();
         for (i, second) in t.series.iter_mut().enumerate() {
-            second.backlog = 20_000 * i as i64;
+            second.traffic.backlog = 20_000 * i as u64;
         }
         t.system_cpu_s = Some(0.4);
         t.worker_load.machine_others = others;
@@ -146,7 +148,7 @@ fn a_system_that_waits_for_others_is_not_judged() {
     let queue = || {
         let mut t = flat_out();
         for (i, second) in t.series.iter_mut().enumerate() {
-            second.backlog = 20_000 * i as i64;
+            second.traffic.backlog = 20_000 * i as u64;
         }
         t
     };

@@ -174,7 +174,7 @@ fn waits_at_the_end_of_a_share_may_be_the_tail() {
 fn a_queue_or_loss_before_a_host_at_its_end_is_the_hosts() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.backlog = 2_000 * i as i64;
+        second.traffic.backlog = 2_000 * i as u64;
     }
     expect(&t, &here(), Status::Overloaded, "");
     t.sized_hosts = vec![SizedHost {

@@ -60,7 +60,7 @@ fn messages_under_way_are_no_backlog() {
     let mut t = calm();
     t.duration_s = 1.5;
     t.series = series(1.0, &[100, 100], &[100, 1], &[0, 99]);
-    t.series[1].t_s = 1.5;
+    t.series[1].traffic.t_s = 1.5;
     t.flows = vec![FlowFigures {
         cycle_s: Some(1.0),
         ..FlowFigures::default()
@@ -84,8 +84,12 @@ fn messages_under_way_are_no_backlog() {
 fn a_backlog_of_the_drain_does_not_count() {
     let mut t = calm();
     t.series.push(SeriesRecord {
-        t_s: 11.0,
-        backlog: 90_000,
+        traffic: TrafficRecord {
+            t_s: 11.0,
+            backlog: 90_000,
+            ..TrafficRecord::default()
+        },
+
         ..Default::default()
     });
     expect(&t, &here(), Status::Valid, "");
@@ -94,7 +98,7 @@ fn a_backlog_of_the_drain_does_not_count() {
 #[test]
 fn a_backlog_made_by_a_full_subscriber_is_the_clients() {
     let mut t = flat_out();
-    let backlog: Vec<i64> = (1..=8).map(|n| n * 50_000).collect();
+    let backlog: Vec<u64> = (1..=8).map(|n| n * 50_000).collect();
     t.series = series(0.25, &[150_000; 8], &[100_000; 8], &backlog);
     t.worker_load.subscribers_running = 0.97;
     t.system_cpu_s = Some(1.0);
@@ -131,8 +135,8 @@ fn due_messages_left_unsent() {
 fn slow_growth_with_rising_latency_is_overload() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = 1_000_000 + i as u64 * 10_000_000;
-        second.backlog = 10 + i as i64 * 200;
+        second.traffic.latency_p50_ns = 1_000_000 + i as u64 * 10_000_000;
+        second.traffic.backlog = 10 + i as u64 * 200;
     }
     expect(&t, &here(), Status::Overloaded, "median latency rose");
 }
@@ -156,17 +160,17 @@ fn what_is_under_way_is_not_lost() {
 fn a_small_overload_is_overload() {
     // 10,070/s into 10,000/s, with latencies as they were measured.
     let mut t = calm();
-    let backlog: Vec<i64> = (0..10).map(|i| 700 + 70 * i).collect();
+    let backlog: Vec<u64> = (0..10).map(|i| 700 + 70 * i).collect();
     t.series = series(1.0, &[10_070; 10], &[10_000; 10], &backlog);
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = 70_800_000 + i as u64 * 4_240_000;
+        second.traffic.latency_p50_ns = 70_800_000 + i as u64 * 4_240_000;
     }
     // The load had lasted for ten seconds.
     t.at_start.published = 100_000;
     expect(&t, &here(), Status::Overloaded, "twice as long in 19 s");
     // Where only latency shows it.
     for second in &mut t.series {
-        second.backlog = 3;
+        second.traffic.backlog = 3;
     }
     expect(&t, &here(), Status::Overloaded, "twice as long in 26 s");
     // Had it only begun, most of the latency would be the path's: a queue, or a path that becomes slower.
@@ -175,7 +179,8 @@ fn a_small_overload_is_overload() {
     t.at_start.published = 100_000;
     // A cache that fills: latency rises, then stays.
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = 70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;
+        second.traffic.latency_p50_ns =
+            70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;
     }
     expect(&t, &here(), Status::Valid, "");
 }

@@ -77,7 +77,7 @@ fn a_system_in_a_full_container_is_not_overloaded() {
         ..used(0.2, 0, 0)
     });
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.backlog = 20_000 * i as i64;
+        second.traffic.backlog = 20_000 * i as u64;
     }
     let verdict = judge(&t, &container(0.2));
     assert_eq!(verdict.status, Status::ClientBound, "{verdict:#?}");

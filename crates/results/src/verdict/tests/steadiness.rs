@@ -60,11 +60,11 @@ fn latency_that_grows_from_burst_to_burst_is_unsteady() {
         .collect();
     t.series = series(1.0, &busy, &busy, &[3; 10]);
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = if i % 2 == 0 { 2_000_000 } else { 300_000 };
+        second.traffic.latency_p50_ns = if i % 2 == 0 { 2_000_000 } else { 300_000 };
     }
     expect(&t, &bursts, Status::Valid, "");
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns *= 1 + 4 * i as u64;
+        second.traffic.latency_p50_ns *= 1 + 4 * i as u64;
     }
     expect(
         &t,
@@ -93,7 +93,8 @@ fn a_lumpy_schedule_is_not_unsteady() {
 fn no_rate_is_below_none() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        (second.due, second.delivered) = if i < 5 { (10_500, 0) } else { (9_500, 20_000) };
+        (second.traffic.due, second.traffic.delivered) =
+            if i < 5 { (10_500, 0) } else { (9_500, 20_000) };
     }
     let why = crate::verdict::series::rate_unsteady(&t)
         .expect("it is not steady")
@@ -124,7 +125,7 @@ fn few_messages_vary_by_chance() {
 fn latency_that_doubles_is_unsteady() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
+        second.traffic.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
     }
     expect(&t, &here(), Status::Unsteady, "median latency went from");
 }
@@ -134,7 +135,7 @@ fn latency_that_doubles_is_unsteady() {
 fn clocks_that_wander_are_no_growth() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = 300_000 + 40_000 * i as u64;
+        second.traffic.latency_p50_ns = 300_000 + 40_000 * i as u64;
     }
     expect(&t, &here(), Status::Overloaded, "latency");
     let mut between = |bound_ns| {

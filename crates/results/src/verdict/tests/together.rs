@@ -63,7 +63,7 @@ const PLANTS: [Plant; 31] = [
     }),
     (Rule::QueueGrew, |t| {
         for (i, second) in t.series.iter_mut().enumerate() {
-            second.backlog = 20_000 * i as i64;
+            second.traffic.backlog = 20_000 * i as u64;
         }
     }),
     (Rule::SubscriberBehind, |t| {
@@ -117,13 +117,15 @@ const PLANTS: [Plant; 31] = [
     (Rule::TooShort, |t| t.longest_silence_ns = 4_000 * MS),
     (Rule::RateWanders, |t| {
         let half = t.series.len() / 2;
-        t.series[..half].iter_mut().for_each(|s| s.delivered /= 4);
+        t.series[..half]
+            .iter_mut()
+            .for_each(|s| s.traffic.delivered /= 4);
     }),
     (Rule::LatencyWanders, |t| {
         let half = t.series.len() / 2;
         t.series[..half]
             .iter_mut()
-            .for_each(|s| s.latency_p50_ns *= 9);
+            .for_each(|s| s.traffic.latency_p50_ns *= 9);
     }),
     (Rule::SystemSilent, |t| t.longest_silence_ns = 2_000 * MS),
     (Rule::PublisherFull, |t| {
@@ -220,7 +222,7 @@ proptest! {
     /// For any series: no panic, the status fits the reasons, the same input gets the same verdict.
     #[test]
     fn judging_is_total(
-        records in prop::collection::vec((0.0f64..2.0, 0u64..1_000_000, 0u64..1_000_000, -1000i64..1_000_000_000, 0u64..u64::MAX), 0..40),
+        records in prop::collection::vec((0.0f64..2.0, 0u64..1_000_000, 0u64..1_000_000, 0u64..1_000_000_000, 0u64..u64::MAX), 0..40),
         duration in 0.0f64..30.0,
         flat_out: bool,
         load in prop::array::uniform4(0.0f64..1.0),
@@ -241,7 +243,7 @@ proptest! {
         let mut at = 0.0;
         t.series = records.iter().map(|(length, published, delivered, backlog, p50)| {
             at += length;
-            SeriesRecord { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..Default::default() }
+            SeriesRecord { traffic: TrafficRecord { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..TrafficRecord::default() },      ..Default::default() }
         }).collect();
         let circumstances = Circumstances { cores, ..Default::default() };
         let verdict = judge(&t, &circumstances);
@@ -264,11 +266,11 @@ proptest! {
         t.duration_s = length * records as f64;
         t.system_cpu_s = Some(t.duration_s);
         let published = (rate * length) as u64;
-        let mut backlog = 0i64;
+        let mut backlog = 0;
         t.series = (0..records).map(|i| {
             let delivered = (published as f64 * (1.0 - kept) * (1.0 + noise[i])) as u64;
-            backlog += published as i64 - delivered as i64;
-            SeriesRecord { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..Default::default() }
+            backlog += published - delivered.min(published);
+            SeriesRecord { traffic: TrafficRecord { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..TrafficRecord::default() },      ..Default::default() }
         }).collect();
         prop_assert_eq!(judge(&t, &here()).status, Status::Overloaded);
     }
@@ -276,13 +278,13 @@ proptest! {
     /// A backlog of constant length is never called overload.
     #[test]
     fn a_standing_backlog_is_no_overload(
-        standing in 0i64..1_000_000,
+        standing in 0u64..1_000_000,
         wobble in prop::collection::vec(-40i64..40, 8..30),
     ) {
         let mut t = flat_out();
         let n = wobble.len();
         t.duration_s = n as f64 * 0.25;
-        let backlog: Vec<i64> = wobble.iter().map(|w| standing + w).collect();
+        let backlog: Vec<u64> = wobble.iter().map(|w| standing.saturating_add_signed(*w)).collect();
         t.series = series(0.25, &vec![75_000; n], &vec![75_000; n], &backlog);
         let verdict = judge(&t, &here());
         prop_assert!(verdict.status != Status::Overloaded, "{:?}", verdict.reasons);

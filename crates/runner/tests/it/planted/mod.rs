@@ -210,24 +210,29 @@ impl Run {
         // The series counts a message when it is handed over, before the system may reject it.
         let rejected: u64 = t.shortfall.rejections.iter().map(|r| r.messages).sum();
         let published = t.messages.published + rejected + t.warm_up.published;
-        assert_eq!(t.at_start.published + sum(|s| s.published), published);
+        assert_eq!(
+            t.at_start.published + sum(|s| s.traffic.published),
+            published
+        );
         let delivered = t.messages.delivered + t.warm_up.delivered;
-        let unique = t.at_start.delivered + sum(|s| s.delivered);
+        let unique = t.at_start.delivered + sum(|s| s.traffic.delivered);
         let warm_up = self.record.sum();
         assert_eq!(unique, t.messages.unique() + warm_up.warm_up_unique);
         assert!(delivered >= unique);
-        assert!(t.series.iter().all(|s| s.backlog >= 0));
+        assert!(t.series.iter().all(|s| s.traffic.backlog >= 0));
         // At the end of the measurement: what the drain delivered, and what is left.
-        let (inside, drain): (Vec<SeriesRecord>, Vec<SeriesRecord>) =
-            t.series.iter().partition(|s| s.t_s <= t.duration_s + 1e-9);
+        let (inside, drain): (Vec<SeriesRecord>, Vec<SeriesRecord>) = t
+            .series
+            .iter()
+            .partition(|s| s.traffic.t_s <= t.duration_s + 1e-9);
         if let Some(end) = inside.last() {
-            let drained: u64 = drain.iter().map(|s| s.delivered).sum();
+            let drained: u64 = drain.iter().map(|s| s.traffic.delivered).sum();
             let warm_up_left = self.warm_up_under_way();
             // What was held back when the measurement ended may still have gone out, and be lost: it is not known
             // which of the lost ones were.
-            let added: u64 = drain.iter().map(|s| s.due).sum();
+            let added: u64 = drain.iter().map(|s| s.traffic.due).sum();
             let left = drained + t.shortfall.under_way + warm_up_left;
-            let backlog = end.backlog as u64 + added;
+            let backlog = end.traffic.backlog as u64 + added;
             let lost_late = added.min(t.shortfall.lost + self.record.sum().warm_up_passed_over);
             // A message that was rejected in the drain was under way until then.
             let rejected_late = rejected * u64::from(t.workload.subscribers);
