@@ -12,8 +12,8 @@ use std::time::Duration;
 use hyper::StatusCode;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
-use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 use pubgauge_figures::model::Status;
+use pubgauge_openmetrics::{MEDIA_TYPE, MetricType, Text};
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;

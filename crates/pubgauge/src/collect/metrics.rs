@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use pubgauge_collect::Status;
-use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
+use pubgauge_openmetrics::{MEDIA_TYPE, MetricType, Text};
 
 use crate::exit::Ending;
 use crate::http::{Effort, Http, PLAIN, Page};

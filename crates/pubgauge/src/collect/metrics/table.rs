@@ -5,7 +5,7 @@ use std::time::Instant;
 use pubgauge_collect::dead::Why;
 use pubgauge_collect::files::Misplacement;
 use pubgauge_collect::{BrokerStatus, Count, Histogram, Status};
-use pubgauge_export::openmetrics::MetricType;
+use pubgauge_openmetrics::MetricType;
 
 /// A metric.
 pub struct Metric {
