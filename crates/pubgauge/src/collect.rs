@@ -20,9 +20,9 @@ use pubgauge_collect::verify::{Look, Sequences, SequencesFound};
 use pubgauge_collect::{
     Collector, Config, EndsAfter, Leave, Notice, Summary, Watch, names, verify,
 };
+use pubgauge_place::shell::quoted;
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
-use pubgauge_results::shell::quoted;
 
 use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion, Output};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use pubgauge_export::check::{Check, CheckOutcome};
 use pubgauge_figures::model::Results;
 use pubgauge_hosts::Hosts;
+use pubgauge_place::shell::quoted;
 use pubgauge_quantities::shown::so_many;
-use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 use pubgauge_study::{Plan, studies_in};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_campaign::{AvailableSystems, ClientOptions, Prepared};
-use pubgauge_results::shell::quoted;
+use pubgauge_place::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
 use serde::{Deserialize, Serialize};
 

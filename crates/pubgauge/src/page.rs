@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::Results;
+use pubgauge_place::shell::quoted;
 use pubgauge_report::LatencyLogs;
-use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
 use crate::exit::{Ending, print, print_lines};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pubgauge_results::shell::quoted;
+use pubgauge_place::shell::quoted;
 use pubgauge_search::Axis;
 
 use crate::args::{FindArgs, RunArgs};

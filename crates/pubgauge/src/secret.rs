@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use pubgauge_results::shell::quoted;
+use pubgauge_place::shell::quoted;
 use pubgauge_study::Plan;
 
 use crate::exit::Ending;

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf, absolute};
 
-use pubgauge_results::shell::quoted;
+use pubgauge_place::shell::quoted;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Ending;
