@@ -20,13 +20,14 @@ use pubgauge_collect::verify::{Look, Sequences, SequencesFound};
 use pubgauge_collect::{
     Collector, Config, EndsAfter, Leave, Notice, Summary, Watch, names, verify,
 };
+use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID};
+use pubgauge_command::options::{Login, Output};
+use pubgauge_command::signals::{self, Reactions};
 use pubgauge_place::shell::quoted;
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
 
-use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion, Output};
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
-use crate::signals;
+use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion};
 use attend::{Again, Attendant};
 use log::Log;
 use service::Service;
@@ -71,7 +72,7 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
                 added.map_err(Ending::bad_input)?;
             }
             let sequences = sequence.as_ref().map(|number| Sequences::new(number, by));
-            verified(dir, sequences.transpose()?, look, output)
+            verified(dir, sequences.transpose().map_err(ending)?, look, output)
         }
         Some(CollectVerb::Compact {
             dir,
@@ -97,13 +98,12 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
     }
 }
 
-impl From<pubgauge_collect::Error> for Ending {
-    fn from(error: pubgauge_collect::Error) -> Ending {
-        if error.is_input {
-            Ending::bad_input(error)
-        } else {
-            Ending::not_valid(error)
-        }
+/// The error of a collector, with its exit code.
+fn ending(error: pubgauge_collect::Error) -> Ending {
+    if error.is_input {
+        Ending::bad_input(error)
+    } else {
+        Ending::not_valid(error)
     }
 }
 
@@ -165,7 +165,7 @@ fn leave(
 
 fn given(name: Option<&String>) -> Result<Given, Ending> {
     Ok(Given {
-        password: pubgauge_testbed::password(None).map_err(Ending::bad_input)?,
+        password: Login::default().password()?,
         name: name.cloned(),
     })
 }
@@ -178,9 +178,15 @@ impl Work<'_> {
         let again = Arc::<AtomicBool>::default();
         let on_hangup = self.file.map(|_| again.clone());
         // That it ends is told by a notice.
-        let stop = signals::install_with(|| {}, on_hangup).map_err(Ending::not_valid)?;
+        let reactions = Reactions {
+            first: Box::new(|| {}),
+            again: on_hangup,
+            ..Reactions::default()
+        };
+        let stop = signals::install(reactions).map_err(Ending::not_valid)?;
         let watch = watch(log, &service);
-        let collector = Collector::new(self.config.clone(), names::system(), watch.clone())?;
+        let collector =
+            Collector::new(self.config.clone(), names::system(), watch.clone()).map_err(ending)?;
         let status = collector.status();
         let served = self
             .listen
@@ -209,7 +215,8 @@ impl Work<'_> {
             // Dropped at the end, after a panic too.
             let _working: Sender<()> = working;
             collector.run(until, &stop)
-        })?;
+        })
+        .map_err(ending)?;
         output.show(&summary, || words(&summary));
         let is_once = until.quiet.is_some();
         let all_heard = !is_once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
@@ -357,7 +364,8 @@ fn verified(
         if let Some(sequences) = &mut sequences {
             sequences.add(counted);
         }
-    })?;
+    })
+    .map_err(ending)?;
     found.sequence = sequences.map(Sequences::found);
     output.show(&found, || in_words(dirs, &found));
     let sequence = found.sequence.as_ref();

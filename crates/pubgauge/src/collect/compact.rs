@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pubgauge_collect::compact::{self, Compacted, Options};
+use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID};
+use pubgauge_command::options::Output;
+use pubgauge_command::signals::{self, Reactions};
 use pubgauge_quantities::shown::so_many;
 use pubgauge_quantities::{Size, Span};
 
-use crate::args::Output;
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
-use crate::signals;
+use super::ending;
 
 /// Merges small finished files; the exit code.
 pub fn compact(dir: &Path, older_than: &str, target: &str, output: &Output) -> Result<i32, Ending> {
@@ -25,8 +26,8 @@ pub fn compact(dir: &Path, older_than: &str, target: &str, output: &Output) -> R
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_s = now.map_or(0, |now| now.as_secs().cast_signed());
-    let stop = signals::install().map_err(Ending::not_valid)?;
-    let compacted = compact::compact(dir, options, now_s, &stop)?;
+    let stop = signals::install(Reactions::default()).map_err(Ending::not_valid)?;
+    let compacted = compact::compact(dir, options, now_s, &stop).map_err(ending)?;
     output.show(&compacted, || in_words(&compacted));
     let is_through = compacted.left.is_empty() && !compacted.stopped;
     Ok(match (compacted.faults.is_empty(), is_through) {

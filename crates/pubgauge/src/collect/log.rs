@@ -5,11 +5,11 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use pubgauge_collect::{Level, Notice};
+use pubgauge_command::exit::{Ending, tell};
 use serde::Serialize;
 
 use super::progress::Progress;
 use crate::args::LogForm;
-use crate::exit::{Ending, tell};
 
 /// What the program tells beside the collector's notices.
 #[derive(Serialize)]

@@ -5,12 +5,11 @@ mod table;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::StatusCode;
 use pubgauge_collect::Status;
+use pubgauge_command::exit::Ending;
+use pubgauge_command::http::{Effort, Http, PLAIN, Page, StatusCode};
 use pubgauge_openmetrics::{MEDIA_TYPE, MetricType, Text};
 
-use crate::exit::Ending;
-use crate::http::{Effort, Http, PLAIN, Page};
 use table::{METRICS, Metric, Value};
 
 /// Longest time that the loop may not turn before the collector is said to hang.
@@ -35,7 +34,7 @@ pub fn serve(address: &str, status: Arc<Status>) -> Result<Http, Ending> {
             body: "a collector of pubgauge has /metrics, /health and /live\n".into(),
         },
     };
-    Http::open("--listen", address, Effort::AtOnce, Box::new(answer))
+    Http::open("--listen", address, Effort::AT_ONCE, Box::new(answer))
 }
 
 fn hangs(status: &Status) -> Option<String> {

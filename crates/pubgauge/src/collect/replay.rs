@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use pubgauge_collect::config::{Mqtt, TlsFiles};
 use pubgauge_collect::replay::{self, Options, Replayed, Target};
+use pubgauge_command::exit::{Ending, FINE, NOT_VALID, tell};
+use pubgauge_command::signals::{self, Reactions};
 use pubgauge_quantities::shown::so_many;
 
+use super::ending;
 use crate::args::{MqttVersion, ReplayArgs};
-use crate::exit::{Ending, FINE, NOT_VALID, tell};
-use crate::signals;
 
 /// Publishes stored messages; the exit code.
 pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
@@ -30,21 +31,21 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
         server_name: None,
         insecure: login.insecure,
     };
-    let password = pubgauge_testbed::password(login.password_file.as_deref());
-    let password = password.map_err(Ending::bad_input)?;
+    let password = login.password()?;
     let version = match args.mqtt {
         Some(MqttVersion::V311) => Mqtt::V311,
         _ => Mqtt::V5,
     };
-    let target = Target::parse(&args.to_broker, tls, password, version)?;
-    let stop = signals::install().map_err(Ending::not_valid)?;
+    let target = Target::parse(&args.to_broker, tls, password, version).map_err(ending)?;
+    let stop = signals::install(Reactions::default()).map_err(Ending::not_valid)?;
     let is_quiet = args.output.quiet;
     let mut show = |so_far: &Replayed, received_ns: i64| {
         if !is_quiet {
             tell!("{}", progress(so_far, received_ns));
         }
     };
-    let replayed = replay::replay(&args.dir, &target, &options, &stop, &mut show)?;
+    let replayed =
+        replay::replay(&args.dir, &target, &options, &stop, &mut show).map_err(ending)?;
     args.output.show(&replayed, || in_words(&replayed));
     let Replayed {
         refused,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pubgauge_command::exit::{Ending, FINE, print};
 use pubgauge_export::check::Check;
 use pubgauge_figures::studies::{Studies, StudyOutcome};
 use pubgauge_place::shell::quoted;
@@ -10,7 +11,6 @@ use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
 
 use super::list::{StudyList, write};
 use crate::args::ReportArgs;
-use crate::exit::{Ending, FINE, print};
 use crate::gate;
 use crate::page::{width, write_page};
 

@@ -1,25 +1,26 @@
-//! `pubgauge completions` and `pubgauge man`: generated from the command line itself.
+//! Completions and manual pages, made of the command line itself.
 
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::exit::{Ending, FINE, print, print_bytes};
 
-/// Prints a completion script.
-pub fn completions(shell: Shell) -> Result<i32, Ending> {
+/// Prints the script that completes a command line in a shell.
+pub fn print_completions(mut root: Command, shell: Shell) {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pubgauge", &mut script);
+    let name = root.get_name().to_owned();
+    clap_complete::generate(shell, &mut root, name, &mut script);
     print_bytes(&script);
-    Ok(FINE)
 }
 
 /// Prints the manual page of a verb, or writes all pages into a folder.
-pub fn man(verb: &[String], out: Option<&Path>) -> Result<i32, Ending> {
-    let mut root = Cli::command();
+///
+/// # Errors
+/// If there is no such verb, or the folder cannot be written into.
+pub fn print_man(mut root: Command, verb: &[String], out: Option<&Path>) -> Result<i32, Ending> {
     root.build();
     let Some(out) = out else {
         let mut command = &root;

@@ -43,15 +43,6 @@ impl Ending {
     }
 }
 
-impl From<pubgauge_campaign::Error> for Ending {
-    fn from(error: pubgauge_campaign::Error) -> Ending {
-        match error {
-            pubgauge_campaign::Error::Input(message) => Ending::bad_input(message),
-            pubgauge_campaign::Error::NotValid(message) => Ending::not_valid(message),
-        }
-    }
-}
-
 /// The first failed write to standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
@@ -191,10 +182,11 @@ pub fn say(words: Arguments) {
 }
 
 /// Writes a line to standard error, like `eprintln!`, but does not panic if the write fails.
+#[macro_export]
 macro_rules! tell {
     ($($words:tt)*) => { $crate::exit::say(format_args!("{}\n", format_args!($($words)*))) };
 }
-pub(crate) use tell;
+pub use tell;
 
 /// Prints a value as JSON, one member per line.
 pub fn print_json(value: &impl Serialize) {

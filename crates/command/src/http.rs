@@ -11,11 +11,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::Full;
+pub use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -48,23 +49,20 @@ pub struct Page {
 pub type Answer = Box<dyn FnMut(&str) -> Page + Send>;
 
 /// How much of the machine a server may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// Answers at once.
-    AtOnce,
-    /// Answers ten times a second at most, and only when a processor is idle (SCHED_IDLE): something is measured beside
-    /// it.
-    WhenIdle,
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Time between two answers, at least.
+    pub pause: Duration,
+    /// Called on the server's thread before it answers anybody, which may schedule it behind others.
+    pub begin: fn(),
 }
 
 impl Effort {
-    /// Time between two answers, at least.
-    fn pause(self) -> Duration {
-        match self {
-            Effort::AtOnce => Duration::ZERO,
-            Effort::WhenIdle => Duration::from_millis(100),
-        }
-    }
+    /// Answers at once.
+    pub const AT_ONCE: Effort = Effort {
+        pause: Duration::ZERO,
+        begin: || {},
+    };
 }
 
 /// A listening server; dropping it closes it.
@@ -98,13 +96,10 @@ impl Http {
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || {
-                if effort == Effort::WhenIdle {
-                    // Where the system does not allow it, only the limit on answers applies.
-                    let _ = pubgauge_testbed::only_when_idle();
-                }
+                (effort.begin)();
                 let server = Arc::new(Server {
                     turn: tokio::sync::Mutex::new(Instant::now()),
-                    pause: effort.pause(),
+                    pause: effort.pause,
                     answer: Mutex::new(answer),
                 });
                 runtime.spawn(server.serve(listener));
@@ -264,7 +259,7 @@ mod tests {
             media_type: PLAIN,
             body: path.to_owned(),
         };
-        let http = Http::open("--listen", "0", Effort::AtOnce, Box::new(page)).unwrap();
+        let http = Http::open("--listen", "0", Effort::AT_ONCE, Box::new(page)).unwrap();
         let silent: Vec<TcpStream> = (0..100).map(|_| connect(&http)).collect();
         let mut stream = connect(&http);
         stream
@@ -289,7 +284,7 @@ mod tests {
             media_type: PLAIN,
             body: path.repeat(10_000),
         };
-        let http = Http::open("--listen", "0", Effort::AtOnce, Box::new(page)).unwrap();
+        let http = Http::open("--listen", "0", Effort::AT_ONCE, Box::new(page)).unwrap();
         let address = http.address();
         let over = std::sync::atomic::AtomicBool::new(false);
         let is_over = || over.load(std::sync::atomic::Ordering::Relaxed);
