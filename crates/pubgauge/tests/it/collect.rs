@@ -15,9 +15,10 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use crate::common;
 
-use common::servers::Mosquitto;
 use common::*;
 
 fn publish(broker: &Mosquitto, topic: &str, count: u32) {

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use common::*;
 
 /// Sockets that a library opens beyond loopback, and nothing can keep it from: system, start of the
@@ -74,7 +76,7 @@ fn shows_nothing(system: &str) {
     let pid = run.pid();
     run.until("a measurement", || {
         look();
-        Started::is_measuring(pid)
+        is_measuring(pid)
     });
     look();
     std::thread::sleep(MOMENT);
@@ -149,7 +151,7 @@ fn modes_of_a_data_folder(access: &str) -> Vec<u32> {
             }
         }
     }
-    let broker = servers::Mosquitto::start();
+    let broker = Mosquitto::start();
     let place = Place::new();
     let file = format!(
         "brokers = [{:?}]\ntopics = [\"m/#\"]\nto = \"data\"\n{access}\n",

@@ -7,10 +7,11 @@ use crate::common;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use serde_json::Value;
 
 use common::hosts::{Hosts, flags, paced};
-use common::servers::Mosquitto;
 use common::*;
 
 const MANIFESTS: [&str; 2] = ["docs/kubernetes.yaml", "docs/kubernetes-collect.yaml"];

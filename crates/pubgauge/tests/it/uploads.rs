@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::object_store::{Answer, KEY, ObjectStore};
+use pubgauge_testing::stranger::StrangersPort;
 
-use crate::common::heard::Heard;
-use crate::common::servers::Mosquitto;
 use crate::common::*;
 
 #[test]
@@ -100,7 +100,7 @@ type Store = (
 
 #[test]
 fn credentials_go_to_no_store_that_a_strangers_list_names() {
-    let stranger = Heard::start();
+    let stranger = StrangersPort::start();
     let endpoint = format!("http://{}", stranger.address);
     let all: [Store; 3] = [
         (

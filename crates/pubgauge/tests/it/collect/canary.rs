@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use super::{get, url};
-use crate::common::servers::Mosquitto;
 use crate::common::*;
 
 /// Publishes numbered payloads, and returns once the broker has acknowledged all of them.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use super::{publish, url};
-use crate::common::servers::Mosquitto;
 use crate::common::*;
 
 #[test]

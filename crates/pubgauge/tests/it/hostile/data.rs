@@ -4,10 +4,12 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use pubgauge_testing::free_port;
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use super::links::copied;
 use super::peers::publish_numbers;
 use super::{Dice, files_below, mutated, reads};
-use crate::common::servers::Mosquitto;
 use crate::common::*;
 
 /// A data folder with finished files, and with messages in the log of a collector that was killed.
@@ -83,7 +85,7 @@ pub fn changed(dice: &mut Dice) {
         }
     }
     reads(&place, &["collect", "verify", "data"]);
-    let nobody = format!("mqtt://127.0.0.1:{}", servers::free_port());
+    let nobody = format!("mqtt://127.0.0.1:{}", free_port());
     let args = ["collect", "--topic", "m/#", "--to", "data", "--on", &nobody];
     reads(&place, &[&args[..], &["--for", "100ms"]].concat());
     reads(&place, &["collect", "verify", "data"]);

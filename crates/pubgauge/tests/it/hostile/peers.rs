@@ -16,10 +16,11 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
+use pubgauge_testing::meddling::Scripted;
+use pubgauge_testing::mosquitto::Mosquitto;
 use serde_json::Value;
 
 use super::{Dice, ended_well, files_below, mutated};
-use crate::common::servers::{Mosquitto, Scripted};
 use crate::common::*;
 
 /// A run with the patience that its study gives to a server that says nothing: seconds, in all.

@@ -1,4 +1,4 @@
-//! Servers that tests start themselves: mosquitto, and ones that misbehave.
+//! Servers that misbehave, and somebody between a client and a real one who does.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use pubgauge_testing::free_port;
-pub use pubgauge_testing::mosquitto::Mosquitto;
-
 /// A server on a thread for each connection; its connections are cut when it is dropped.
 pub struct Scripted {
+    /// Its port of the loopback address.
     pub port: u16,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -20,6 +18,9 @@ pub struct Scripted {
 impl Scripted {
     /// Every connection is served by `serve`, which is to return when the flag is set or the
     /// connection ends.
+    ///
+    /// # Panics
+    /// If no port is free.
     pub fn start(serve: impl Fn(TcpStream, &AtomicBool) + Send + Sync + 'static) -> Scripted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -77,6 +78,9 @@ impl Scripted {
 
     /// Stands between clients and a server. What the server sends goes through `pass`, of which there is one
     /// for each connection.
+    ///
+    /// # Panics
+    /// If no port is free.
     pub fn meddling<P>(port: u16, passes: impl Fn() -> P + Send + Sync + 'static) -> Scripted
     where
         P: FnMut(&[u8], &mut TcpStream, &AtomicBool) -> std::io::Result<()> + Send,
@@ -109,6 +113,7 @@ impl Scripted {
         })
     }
 
+    /// Its address, as that of an MQTT broker.
     pub fn address(&self) -> String {
         format!("mqtt://127.0.0.1:{}", self.port)
     }

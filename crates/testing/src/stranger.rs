@@ -6,13 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A port of the loopback address that keeps what is sent to it, and answers nothing.
-pub struct Heard {
+pub struct StrangersPort {
+    /// Where it listens.
     pub address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Heard {
-    pub fn start() -> Heard {
+impl StrangersPort {
+    /// Begins to listen.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub fn start() -> StrangersPort {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let heard = Arc::<Mutex<Vec<u8>>>::default();
@@ -26,10 +31,13 @@ impl Heard {
                 keep.lock().unwrap().extend_from_slice(&bytes[..got]);
             }
         });
-        Heard { address, heard }
+        StrangersPort { address, heard }
     }
 
-    /// All of it.
+    /// All that it got, as text.
+    ///
+    /// # Panics
+    /// If its thread has panicked.
     pub fn heard(&self) -> String {
         String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
     }
