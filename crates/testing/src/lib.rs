@@ -20,6 +20,7 @@ pub mod certificates;
 mod checked;
 pub mod confined;
 pub mod exhaustion;
+pub mod hostile;
 pub mod meddling;
 pub mod mosquitto;
 pub mod object_store;

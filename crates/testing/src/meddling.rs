@@ -1,11 +1,15 @@
 //! Servers that misbehave, and somebody between a client and a real one who does.
 
+mod between;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+pub use between::{MEDDLINGS, Meddling, meddled};
 
 /// A server on a thread for each connection; its connections are cut when it is dropped.
 pub struct Scripted {

@@ -5,11 +5,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use pubgauge_testing::free_port;
+use pubgauge_testing::hostile::{Dice, copied, files_below, mutated, reads};
 use pubgauge_testing::mosquitto::Mosquitto;
 
-use super::links::copied;
 use super::peers::publish_numbers;
-use super::{Dice, files_below, mutated, reads};
 use crate::common::*;
 
 /// A data folder with finished files, and with messages in the log of a collector that was killed.
