@@ -57,10 +57,11 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(shown)
 }
 
-/// The pages of a command and of all verbs below it: (name of the file, roff).
+/// The pages of a command and of all verbs below it: (name of the file, roff). A verb without a flag for help is another
+/// program, whose pages are its own.
 fn pages(command: &Command) -> Result<Vec<(String, Vec<u8>)>, Ending> {
     let mut all = vec![page(command)?];
-    for below in visible(command) {
+    for below in visible(command).filter(|below| !below.is_disable_help_flag_set()) {
         all.extend(pages(below)?);
     }
     Ok(all)

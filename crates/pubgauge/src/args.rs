@@ -1,12 +1,12 @@
 //! The command line, as the user types it.
 
 mod calibrate;
-mod collect;
 mod find;
 mod hosts;
 mod tools;
 mod until;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -15,7 +15,6 @@ use pubgauge_command::options::{Login, Output};
 use pubgauge_search::Axis;
 
 pub use calibrate::CalibrateArgs;
-pub use collect::{CollectArgs, CollectVerb, FileForm, LogForm, MqttVersion, ReplayArgs};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
@@ -69,8 +68,17 @@ pub enum Verb {
     /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit, claims.
     Export(ExportArgs),
     /// Collect what brokers deliver into files: Parquet or NDJSON. A message is acknowledged once it is
-    /// on disk.
-    Collect(Box<CollectArgs>),
+    /// on disk. Runs pubgauge-collect, which is a package of its own.
+    #[command(disable_help_flag = true)]
+    Collect {
+        /// Arguments of pubgauge-collect; `pubgauge collect --help` tells them.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        args: Vec<OsString>,
+    },
     /// Measure this machine and this tool, and store the result for later runs.
     Calibrate(CalibrateArgs),
     /// Work with recorded traces.
@@ -116,7 +124,7 @@ pub enum SchemaOf {
     Results,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
-    /// Collect files.
+    /// Collect files, as `pubgauge-collect schema` does.
     Collect,
 }
 

@@ -81,8 +81,13 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             pages::print_completions(Cli::command(), shell);
             Ok(FINE)
         }
-        Verb::Man { verb, out } => pages::print_man(Cli::command(), &verb, out.as_deref()),
-        Verb::Collect(args) => collect::collect(&args),
+        Verb::Man { verb, out } => match verb.split_first() {
+            Some((first, rest)) if first == "collect" => {
+                collect::become_program(["man"].into_iter().chain(rest.iter().map(String::as_str)))
+            }
+            _ => pages::print_man(Cli::command(), &verb, out.as_deref()),
+        },
+        Verb::Collect { .. } => collect::collect(),
         Verb::Calibrate(args) => calibrate::calibrate(&args),
         Verb::Trace(verb) => traces::act(&verb),
         Verb::Schema { of, .. } => {
@@ -92,10 +97,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
-                SchemaOf::Collect => {
-                    serde_json::to_string_pretty(&pubgauge_collect::config::schema())
-                        .unwrap_or_default()
-                }
+                SchemaOf::Collect => return collect::become_program(["schema"]),
             };
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)

@@ -1,5 +1,5 @@
 //! A hostile day: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files, folders
-//! full of links, texts that pages and shells obey, servers that misbehave, brokers and data folders of a collector that somebody has changed, strangers at its sockets, closed terminals and low limits.
+//! full of links, texts that pages and shells obey, servers that misbehave, strangers at its sockets, closed terminals and low limits.
 //! `make hostile SECONDS=3600 SEED=7` does so for an hour.
 //!
 //! What must hold each time: it ends within its time with one of its own exit codes, does not panic, prints nothing that
@@ -7,7 +7,6 @@
 //! stays below 1 GiB.
 
 use crate::common;
-mod data;
 mod fsyncs;
 mod links;
 mod load_hosts;
@@ -170,11 +169,10 @@ fn limited(dice: &mut Dice) {
 }
 
 /// The kinds in their turns: those that take milliseconds come more often.
-const TURNS: [(&str, Attempt); 35] = [
+const TURNS: [(&str, Attempt); 31] = [
     KILLED, STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, STRANGERS, SYSTEMS, TOLD,
     STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, FSYNCS, SYSTEMS, TERMINALS,
-    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS, LINKS, TEXTS, COMMANDS, TEXTS, DATA,
-    BROKERS_OF, DATA, BROKERS_OF,
+    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS, LINKS, TEXTS, COMMANDS, TEXTS,
 ];
 const SERVERS: (&str, Attempt) = ("servers", peers::server_misbehaves);
 const STRANGERS: (&str, Attempt) = ("strangers", peers::strangers);
@@ -189,8 +187,6 @@ const TERMINALS: (&str, Attempt) = ("closed terminals", closed_terminals);
 const LINKS: (&str, Attempt) = ("links", links::links);
 const TEXTS: (&str, Attempt) = ("texts", texts::in_results);
 const COMMANDS: (&str, Attempt) = ("commands", texts::in_system_files);
-const DATA: (&str, Attempt) = ("data folders", data::changed);
-const BROKERS_OF: (&str, Attempt) = ("collected brokers", peers::broker_misbehaves);
 const LIMITS: (&str, Attempt) = ("limits", limited);
 
 #[test]

@@ -1,11 +1,10 @@
 //! Those at the other end: real servers with somebody between them and pubgauge who changes, delays or ends what they
 //! send, and strangers who send to its own sockets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +15,8 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
-use pubgauge_testing::hostile::{Dice, ended_well, files_below};
+use pubgauge_testing::hostile::{Dice, ended_well};
 use pubgauge_testing::meddling::{MEDDLINGS, meddled};
-use pubgauge_testing::mosquitto::Mosquitto;
-use serde_json::Value;
 
 use crate::common::*;
 
@@ -116,70 +113,6 @@ pub fn server_misbehaves(dice: &mut Dice) {
     println!("{which:?}, {meddling:?}");
     ended_well(&place.spawn(command).ends_within(ENDS_WITHIN));
     place.is_clean();
-}
-
-/// Options of a collector that stores what can be read line by line.
-const COLLECTS: [&str; 7] = [
-    "collect", "--topic", "m/#", "--form", "ndjson", "--to", "data",
-];
-
-/// A collector of a real broker with somebody between them, beside one that nobody meddles with: of that one every message is
-/// stored.
-pub fn broker_misbehaves(dice: &mut Dice) {
-    let place = Place::new();
-    let meddling = dice.one_of(&MEDDLINGS);
-    let (endpoint, _) = server(("mosquitto", None));
-    let (address, _meddlers) = meddled(&endpoint, meddling, dice);
-    let beside = Mosquitto::start();
-    let mut command = place.command(&COLLECTS);
-    command.args(["--on", &address, "--on", &beside.address()]);
-    if dice.below(2) == 0 {
-        command.args(["--mqtt", "3.1.1"]);
-    }
-    println!("{meddling:?}");
-    let mut run = place.spawn(command);
-    run.until_said(&format!("127.0.0.1:{}: connected", beside.port));
-    for endpoint in [&endpoint, &beside.address()] {
-        let port: u16 = endpoint.rsplit_once(':').unwrap().1.parse().unwrap();
-        publish_numbers(port);
-    }
-    std::thread::sleep(Duration::from_millis(dice.throw() % 800));
-    run.signal(libc::SIGTERM);
-    ended_well(&run.ends_within(ENDS_WITHIN));
-    place.is_clean();
-    // What it has not acknowledged waits in its session.
-    let mut command = place.command(&COLLECTS);
-    command.args(["--on", &beside.address(), "--once"]);
-    ended_well(&place.spawn(command).ends_within(ENDS_WITHIN));
-    let (broker, mut stored) = (format!("127.0.0.1:{}", beside.port), BTreeSet::new());
-    for file in files_below(&place.at("data")) {
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "ndjson")
-        {
-            let text = std::fs::read_to_string(file).unwrap();
-            let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-            let own = lines.filter(|line: &Value| line["broker"] == *broker);
-            stored.extend(own.map(|line| line["payload"].as_str().unwrap().to_owned()));
-        }
-    }
-    let expected: BTreeSet<String> = (1..=NUMBERS).map(|n| n.to_string()).collect();
-    assert_eq!(stored, expected);
-}
-
-/// How many messages [`publish_numbers`] publishes.
-const NUMBERS: u32 = 200;
-
-/// Publishes numbers from 1 on at QoS 1, and returns once all are acknowledged.
-pub fn publish_numbers(port: u16) {
-    let mut command = Command::new("mosquitto_pub");
-    command.args(["-p", &port.to_string(), "-q", "1", "-t", "m/a", "-l"]);
-    let mut publisher = command.stdin(Stdio::piped()).spawn().unwrap();
-    let numbers: String = (1..=NUMBERS).map(|n| format!("{n}\n")).collect();
-    let mut input = publisher.stdin.take().unwrap();
-    input.write_all(numbers.as_bytes()).unwrap();
-    drop(input);
-    assert!(publisher.wait().unwrap().success());
 }
 
 /// How often a socket took something from a stranger.
