@@ -65,12 +65,16 @@ collects() {
     as_newcomer pubgauge-collect --version
     as_newcomer sh -c '
         set -e
-        mosquitto -p 18830 >broker.txt 2>&1 &
+        mosquitto -p 18837 >broker.txt 2>&1 &
         broker=$!
-        until mosquitto_pub -p 18830 -q 1 -r -t meters/1 -m 1 2>/dev/null; do sleep 0.1; done
-        pubgauge-collect --on mqtt://localhost:18830 --topic "meters/#" --to data --messages 1
+        until mosquitto_pub -p 18837 -q 1 -r -t meters/1 -m 1 2>/dev/null; do
+            kill -0 $broker || { cat broker.txt >&2 && exit 1; }
+            sleep 0.1
+        done
+        pubgauge-collect --on mqtt://localhost:18837 --topic "meters/#" --to data --messages 1
         pubgauge-collect verify data
         kill $broker
+        wait $broker
     ' >/home/newcomer/collected.txt
     grep -q '^1 message of 1 collector: 1 in 1 finished file' /home/newcomer/collected.txt
     test -s '/usr/lib/systemd/system/pubgauge-collect@.service'

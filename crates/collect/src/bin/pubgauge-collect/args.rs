@@ -70,10 +70,10 @@ pub struct CollectArgs {
     /// `stop-within`. For a member of a group that does not come back.
     #[arg(long)]
     pub leave: bool,
-    /// What standard error gets: words, or a JSON object in each line.
+    /// Form of standard error: words, or a JSON object in each line.
     #[arg(long, value_enum, value_name = "FORM", default_value = "plain")]
     pub log: LogForm,
-    /// What is printed.
+    /// How results are printed.
     #[command(flatten)]
     pub output: Output,
     /// How brokers are logged in to.
@@ -99,7 +99,7 @@ pub enum CollectVerb {
         /// How large merged files become at the most.
         #[arg(long, value_name = "SIZE", default_value = "256MiB")]
         target: String,
-        /// What is printed.
+        /// How results are printed.
         #[command(flatten)]
         output: Output,
     },
@@ -142,10 +142,10 @@ pub struct LeaveArgs {
     /// How long it may take.
     #[arg(long = "for", value_name = "TIME", default_value = "10min")]
     pub time: String,
-    /// What standard error gets: words, or a JSON object in each line.
+    /// Form of standard error: words, or a JSON object in each line.
     #[arg(long, value_enum, value_name = "FORM", default_value = "plain")]
     pub log: LogForm,
-    /// What is printed.
+    /// How results are printed.
     #[command(flatten)]
     pub output: Output,
 }
@@ -189,7 +189,7 @@ pub struct VerifyArgs {
     /// File with the credentials of object storage, one NAME=VALUE in a line (else the environment).
     #[arg(long, value_name = "FILE")]
     pub credentials_file: Option<PathBuf>,
-    /// What is printed.
+    /// How results are printed.
     #[command(flatten)]
     pub output: Output,
 }
@@ -220,7 +220,7 @@ pub struct ReplayArgs {
     /// Version of MQTT; 5 if absent. Properties of messages go with 5 alone.
     #[arg(long, value_enum, value_name = "5|3.1.1")]
     pub mqtt: Option<MqttVersion>,
-    /// What is printed.
+    /// How results are printed.
     #[command(flatten)]
     pub output: Output,
     /// How the broker is logged in to.
