@@ -8,7 +8,7 @@ TARGET = $(or $(CARGO_TARGET_DIR),./target)
 FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 # What takes a hundred crates more to build is tested with everything, not in the gate.
-ALL_FEATURES = $(TEST_FEATURES),pubgauge/upload,pubgauge/kafka
+ALL_FEATURES = $(TEST_FEATURES),pubgauge-collect/upload,pubgauge-collect/kafka
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
 .PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet bench hostile fuzz deps deb static package-test clean
@@ -17,10 +17,11 @@ BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-d
 run: build
 	$(TARGET)/release/pubgauge run
 
-# With every driver whose library is here or can be installed.
+# With every driver whose library is here or can be installed; and the collector, which `pubgauge collect` runs.
 build:
 	./scripts/install-deps.sh build
 	$(CARGO) build --release --locked -p pubgauge --features "$(FEATURES)"
+	$(CARGO) build --release --locked -p pubgauge-collect
 
 # Every system that apt and Maven offer, over recorded data (PUBGAUGE_DATA names its folder).
 demo-all: build
@@ -105,6 +106,8 @@ SEED =
 hostile:
 	PUBGAUGE_HOSTILE_SECONDS=$(SECONDS) PUBGAUGE_HOSTILE_SEED=$(SEED) \
 		$(CARGO) test --locked -p pubgauge --test it hostile:: -- --nocapture
+	PUBGAUGE_HOSTILE_SECONDS=$(SECONDS) PUBGAUGE_HOSTILE_SEED=$(SEED) \
+		$(CARGO) test --locked -p pubgauge-collect --test program hostile:: -- --nocapture
 
 # Everything that is parsed, by libFuzzer: so many inputs for each target, or for TARGETS alone.
 INPUTS = 200000
@@ -112,23 +115,25 @@ TARGETS =
 fuzz:
 	scripts/fuzz.sh "$(CARGO)" $(INPUTS) $(TARGETS)
 
-# The Debian package, with all drivers: target/debian/pubgauge_*.deb.
+# The Debian packages, pubgauge with all drivers: target/debian/pubgauge_*.deb, target/debian/pubgauge-collect_*.deb.
 deb:
 	./scripts/install-deps.sh package
 	CARGO="$(CARGO)" ./scripts/deb.sh
 
-# One file without any library of the system: all drivers but DDS.
+# One file each without any library of the system: pubgauge with all drivers but DDS, and the collector.
 static:
 	CARGO="$(CARGO)" ./scripts/static.sh
+	CARGO="$(CARGO)" ./scripts/static.sh pubgauge-collect
 
-# `cargo install`, the package in a clean root without a toolchain, the static program in an empty one; as root,
+# `cargo install`, the packages in a clean root without a toolchain, the static programs in an empty one; as root,
 # on Debian.
 package-test:
 	./scripts/install-deps.sh package
 	CARGO="$(CARGO)" ./scripts/cargo-install-test.sh
 	CARGO="$(CARGO)" ./scripts/deb.sh
-	./scripts/package-test.sh target/debian/pubgauge_*.deb
+	./scripts/package-test.sh target/debian/pubgauge_*.deb target/debian/pubgauge-collect_*.deb
 	./scripts/static-test.sh "$$(CARGO="$(CARGO)" ./scripts/static.sh)"
+	./scripts/static-test.sh "$$(CARGO="$(CARGO)" ./scripts/static.sh pubgauge-collect)"
 
 deps:
 	./scripts/install-deps.sh test

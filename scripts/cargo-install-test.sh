@@ -1,6 +1,6 @@
 #!/bin/sh
 # `cargo install` without the DDS libraries, as on a machine that has a compiler and nothing else; the
-# program then has to work in an empty folder, away from the checkout. Shares the workspace's build folder:
+# programs then have to work in an empty folder, away from the checkout. Shares the workspace's build folder:
 # target/release/pubgauge is the one without DDS afterwards.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 echo "== cargo install, away from the checkout"
-"${CARGO:-cargo}" install --path crates/pubgauge --locked --quiet --root "$scratch/cargo"
+for crate in pubgauge collect; do
+    "${CARGO:-cargo}" install --path "crates/$crate" --locked --quiet --root "$scratch/cargo"
+done
 mkdir "$scratch/empty"
 cd "$scratch/empty"
 run() { env -i HOME="$scratch/empty" PATH="$scratch/cargo/bin:/usr/bin:/bin" "$@"; }
@@ -22,3 +24,5 @@ code=0
 run pubgauge run --on reference-broker,zeromq-direct --duration 1s --rate 100/s --out run || code=$?
 [ "$code" = 0 ] || [ "$code" = 2 ] # 2: a machine too busy to be trusted
 test -s run/report.html
+run pubgauge-collect schema >collect.schema.json
+run pubgauge collect schema | cmp - collect.schema.json

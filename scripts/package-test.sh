@@ -1,16 +1,14 @@
 #!/bin/sh
-# Installs the .deb in a root that has nothing but Debian's essential packages and apt, and lets a newcomer
-# use it there (package-test-inside.sh). Nothing is left behind, on every path: the root's processes and
+# Installs packages in a root that has nothing but Debian's essential packages and apt, and lets a newcomer
+# use them there (package-test-inside.sh). Nothing is left behind, on every path: the root's processes and
 # mounts are in namespaces that end with this script, and mmdebstrap's folder is below one of this script's.
-#   usage: scripts/package-test.sh target/debian/pubgauge_*.deb
+#   usage: scripts/package-test.sh target/debian/*.deb     pubgauge, pubgauge-collect or both
 # The root's packages come from where this machine's come from: same sources, same options of `Acquire`.
 set -eu
 [ -f "${1:-}" ] || {
-    echo "usage: $0 target/debian/pubgauge_*.deb (make deb makes it)" >&2
+    echo "usage: $0 target/debian/*.deb (make deb makes them)" >&2
     exit 3
 }
-deb=$(realpath "$1")
-cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || {
     echo "a root folder takes root to make; hint: run this as root" >&2
     exit 3
@@ -20,7 +18,7 @@ scratch="${TMPDIR:-/tmp}/pubgauge-package-test.$$"
 for stale in "${scratch%.*}".*; do
     [ ! -d "$stale" ] || kill -0 "${stale##*.}" 2>/dev/null || rm -rf --one-file-system "$stale"
 done
-mkdir -m 755 "$scratch"
+mkdir -m 755 "$scratch" "$scratch/packages"
 root=""
 clean_up() {
     # With `unshare` ends its process namespace, and with that its mounts.
@@ -32,9 +30,13 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-echo "== ${deb##*/} in a clean root"
+for deb; do
+    echo "== ${deb##*/} in a clean root"
+    name=${deb##*/}
+    cp "$deb" "$scratch/packages/${name%%_*}.deb"
+done
+cd "$(dirname "$0")/.."
 mkdir "$scratch/root"
-cp "$deb" "$scratch/pubgauge.deb"
 cp scripts/package-test-inside.sh "$scratch/inside.sh"
 apt-config dump Acquire >"$scratch/apt.conf"
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -47,7 +49,7 @@ TMPDIR="$scratch/root" setpriv --pdeathsig KILL \
     unshare --mount --pid --fork --kill-child --mount-proc \
     mmdebstrap --mode=root --variant=apt --quiet \
     --aptopt="$scratch/apt.conf" \
-    --customize-hook="copy-in '$scratch/pubgauge.deb' '$scratch/inside.sh' /root" \
+    --customize-hook="copy-in '$scratch/packages' '$scratch/inside.sh' /root" \
     --customize-hook='PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$1" sh /root/inside.sh' \
     "$@" &
 root=$!
@@ -57,4 +59,4 @@ if [ -n "$(ls -A "$scratch/root")" ] || grep -F "$scratch" /proc/self/mounts; th
     echo "left behind in $scratch/root" >&2
     exit 1
 fi
-echo "== the package is installed, runs, and leaves nothing"
+echo "== each package is installed, runs, and leaves nothing"

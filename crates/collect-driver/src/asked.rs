@@ -14,7 +14,7 @@ pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Native {
-    /// Subscribers are collectors (`pubgauge collect`): a message is delivered once it is on disk. Their sessions outlive a
+    /// Subscribers are collectors (`pubgauge-collect`): a message is delivered once it is on disk. Their sessions outlive a
     /// connection by 1 s; durable ones are given up at the end.
     collect: Option<bool>,
     #[serde(flatten)]

@@ -1,6 +1,6 @@
 //! The fleet: clients that publish are those of another fleet, and clients that subscribe are collectors.
 //!
-//! Publishers are those of the MQTT driver's own fleet. A collector has threads of its own, as in `pubgauge collect`; each
+//! Publishers are those of the MQTT driver's own fleet. A collector has threads of its own, as in `pubgauge-collect`; each
 //! commit comes over a channel when it is synced, and is reported with the next poll. A worker whose clients all publish
 //! or all subscribe, the engine's usual division, sleeps in one place. One with both looks after its publishers every
 //! [`SLICE`].

@@ -1,4 +1,4 @@
-//! The driver for MQTT with one more setting, `native.mqtt.collect`: subscribers are collectors of `pubgauge collect`, and a
+//! The driver for MQTT with one more setting, `native.mqtt.collect`: subscribers are collectors of `pubgauge-collect`, and a
 //! message is delivered once it is on disk.
 //!
 //! It is registered in place of [`MqttDriver`], whose name and answers it has, so that any system and any settings over

@@ -7,6 +7,9 @@
 //!
 //! Nothing here prints: a collector tells [`Notice`]s to a [`Watch`], and has its figures in a [`Status`].
 
+// `println!` and `eprintln!` are for programs.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod clock;
 mod collector;
 pub mod columns;

@@ -466,7 +466,7 @@ impl fmt::Display for Notice {
             ),
             Notice::DamagedFile { path, what } => write!(
                 f,
-                "{path} {what}, and is kept here\n  hint: check the disk; `pubgauge collect verify` tells what is wrong"
+                "{path} {what}, and is kept here\n  hint: check the disk; `pubgauge-collect verify` tells what is wrong"
             ),
             Notice::Reloaded => f.write_str("goes on with the configuration as it was read again"),
             Notice::NotReloaded { why } => {

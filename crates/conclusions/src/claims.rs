@@ -15,8 +15,7 @@ use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::rule::Claim;
 use pubgauge_figures::search::Search;
 use pubgauge_figures::{
-    AxisValue, CapabilityAnswer, Results, SeriesRecord, Status, TrafficRecord, Trial, network,
-    window,
+    AxisValue, CapabilityAnswer, Results, Status, TrafficRecord, Trial, network, window,
 };
 use pubgauge_network::{HostRole, Network};
 use pubgauge_quantities::shown::{bit_rate, number};

@@ -7,6 +7,7 @@
 //! (`.NAME.partial`), which takes the place of what stood there, and gets its name when it is whole.
 
 mod refused;
+pub mod shell;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};

@@ -1,22 +1,20 @@
 //! The command line, as the user types it.
 
 mod calibrate;
-mod collect;
 mod find;
 mod hosts;
 mod tools;
 mod until;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
+use pubgauge_command::options::{Login, Output};
 use pubgauge_search::Axis;
-use serde::{Deserialize, Serialize};
 
-use crate::exit::{print, print_json, tell};
 pub use calibrate::CalibrateArgs;
-pub use collect::{CollectArgs, CollectVerb, FileForm, LogForm, MqttVersion, ReplayArgs};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
@@ -70,8 +68,17 @@ pub enum Verb {
     /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit, claims.
     Export(ExportArgs),
     /// Collect what brokers deliver into files: Parquet or NDJSON. A message is acknowledged once it is
-    /// on disk.
-    Collect(Box<CollectArgs>),
+    /// on disk. Runs pubgauge-collect, which is a package of its own.
+    #[command(disable_help_flag = true)]
+    Collect {
+        /// Arguments of pubgauge-collect; `pubgauge collect --help` tells them.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        args: Vec<OsString>,
+    },
     /// Measure this machine and this tool, and store the result for later runs.
     Calibrate(CalibrateArgs),
     /// Work with recorded traces.
@@ -117,37 +124,8 @@ pub enum SchemaOf {
     Results,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
-    /// Collect files.
+    /// Collect files, as `pubgauge-collect schema` does.
     Collect,
-}
-
-/// What is printed, for every verb.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Output {
-    /// Print the result as JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// No progress and no remarks: standard error has nothing but errors.
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-impl Output {
-    /// Says something about what is being done, on standard error.
-    pub fn remark(&self, words: &str) {
-        if !self.quiet {
-            tell!("{words}");
-        }
-    }
-
-    /// Prints a result, as JSON or in words.
-    pub fn show(&self, result: &impl Serialize, words: impl FnOnce() -> String) {
-        if self.json {
-            print_json(result)
-        } else {
-            print(&words())
-        }
-    }
 }
 
 /// What a gate in CI is told.
@@ -292,31 +270,6 @@ pub struct Daily {
     /// MQTT version.
     #[arg(long, value_name = "3.1.1|5")]
     pub mqtt: Option<String>,
-}
-
-/// How external systems are logged in to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Args)]
-#[serde(default, deny_unknown_fields)]
-#[command(next_help_heading = "Systems that run already")]
-pub struct Login {
-    /// File whose first line is the password (else the variable PUBGAUGE_PASSWORD). The password
-    /// never reaches results or logs.
-    #[arg(long, value_name = "FILE")]
-    pub password_file: Option<PathBuf>,
-    /// Authorities that may have signed the server's certificate, or that certificate itself
-    /// (PEM); default: the authorities that this machine trusts.
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// Take whatever certificate the server shows: anybody between can read and change what is
-    /// sent, the password included. The results of a run say so.
-    #[arg(long, conflicts_with = "ca")]
-    pub insecure: bool,
-    /// The client's certificate chain (PEM).
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// The client's private key (PEM).
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
 }
 
 /// `pubgauge run`.

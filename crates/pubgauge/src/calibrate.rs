@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use pubgauge_command::exit::{Ending, FINE, NOT_VALID, tell};
 use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role};
@@ -26,7 +27,6 @@ use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
-use crate::exit::{Ending, FINE, NOT_VALID, tell};
 use crate::{drivers, stored_json};
 
 /// The findings of a calibration.

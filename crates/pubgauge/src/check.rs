@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
+use pubgauge_command::exit::{CRITERION, Ending, FINE, print, print_json};
 use pubgauge_conformance::{self as conformance, Conformity, Exception, Proof, Violation};
 use pubgauge_driver::{
     Answer, Capability, Driver, Lifecycle, Reliability, Settings, Support, Target, Topology,
@@ -16,7 +17,7 @@ use pubgauge_testbed::{Catalog, Deviation, SystemFile, SystemKind, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
-use crate::exit::{CRITERION, Ending, FINE, print, print_json};
+use crate::ending;
 use crate::{drivers, signals};
 
 /// The result for one system.
@@ -61,12 +62,12 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
         catalog: &catalog,
         testbed: &testbed,
     };
-    let names = here.names(&args.on)?;
+    let names = here.names(&args.on).map_err(ending)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let scratch = signals::scratch().map_err(Ending::not_valid)?;
     let mut reports = Vec::new();
     for name in &names {
-        let chosen = here.choose(name)?;
+        let chosen = here.choose(name).map_err(ending)?;
         args.output.remark(&format!("checking {name}"));
         let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
         if !args.output.json {

@@ -1,6 +1,7 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
 use pubgauge_campaign::pairs::figures;
+use pubgauge_command::exit::Ending;
 use pubgauge_conclusions::compare::{self, Choice, Comparison, Difference, FigureChange, Pairing};
 use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_quantities::text::wrap;
@@ -9,7 +10,7 @@ use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::CompareArgs;
-use crate::exit::Ending;
+use crate::ending;
 use crate::gate;
 
 /// A comparison as JSON output.
@@ -48,7 +49,7 @@ struct FigureJson<'a> {
 /// `pubgauge compare`: compares, and reports to a gate.
 pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let margin = margin(&args.margin)?;
-    let figures = figures("--figure", &args.figure)?;
+    let figures = figures("--figure", &args.figure).map_err(ending)?;
     let systems = two("--systems", &args.systems)?;
     let settings = two("--settings", &args.settings)?;
     let a = store::load(&args.a).map_err(Ending::bad_input)?;

@@ -9,16 +9,24 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyper::StatusCode;
+use pubgauge_command::exit::Ending;
+use pubgauge_command::http::{Effort, Http, PLAIN, Page, StatusCode};
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
-use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 use pubgauge_figures::model::Status;
+use pubgauge_openmetrics::{MEDIA_TYPE, MetricType, Text};
 
 use crate::calibrate::thread_cpu;
-use crate::exit::Ending;
-use crate::http::{Effort, Http, PLAIN, Page};
 use crate::lock;
+
+/// Ten answers a second at most, and only when a processor is idle (SCHED_IDLE): something is measured beside them.
+const WHEN_IDLE: Effort = Effort {
+    pause: Duration::from_millis(100),
+    begin: || {
+        // Where the system does not allow it, only the limit on answers applies.
+        let _ = pubgauge_testbed::only_when_idle();
+    },
+};
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +94,7 @@ impl MetricsEndpoint {
                 body: "live figures of a run of pubgauge are at /metrics\n".to_owned(),
             },
         };
-        let http = Http::open("--listen", text, Effort::WhenIdle, Box::new(answer))?;
+        let http = Http::open("--listen", text, WHEN_IDLE, Box::new(answer))?;
         Ok(MetricsEndpoint { http, shown })
     }
 
@@ -260,7 +268,7 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
-    use crate::http::MAX_REQUEST;
+    use pubgauge_command::http::MAX_REQUEST;
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();

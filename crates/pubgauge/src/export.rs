@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf, absolute};
 
+use pubgauge_command::exit::{Ending, FINE, print, print_all, print_json};
 use pubgauge_export::tables::{NAMES, Run};
 use pubgauge_export::{Format, FormatError, Table, check, openmetrics};
 use pubgauge_figures::model::Results;
@@ -13,7 +14,6 @@ use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
-use crate::exit::{Ending, FINE, print, print_all, print_json};
 use crate::{folder, gate};
 
 /// The files written, as JSON output.

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use pubgauge_command::exit::{Ending, NOT_VALID, tell};
 use pubgauge_export::check::{Check, CheckOutcome};
 use pubgauge_figures::model::Results;
 use pubgauge_hosts::Hosts;
+use pubgauge_place::shell::quoted;
 use pubgauge_quantities::shown::so_many;
-use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 use pubgauge_study::{Plan, studies_in};
 
 use crate::args::{GateArgs, RunArgs, Selection};
+use crate::ending;
 use crate::endpoint::MetricsEndpoint;
-use crate::exit::{Ending, NOT_VALID, tell};
 use crate::progress::about;
 use crate::study_run::{Ready, default_folder};
 use crate::{gate, hosts, signals};
@@ -205,7 +206,8 @@ impl Several {
             .transpose()?;
         let stop = signals::install().map_err(Ending::not_valid)?;
         if let Some(hosts) = &hosts {
-            pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
+            pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))
+                .map_err(ending)?;
         }
         let out = match &self {
             Several::Again { out, .. } => out.clone(),

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use pubgauge_conclusions::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_figures::criterion::default_for;
@@ -12,7 +13,6 @@ use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::args::{Annotations, GateArgs};
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use crate::progress::so_far;
 use crate::stored_json;
 

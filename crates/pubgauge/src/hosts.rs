@@ -4,11 +4,11 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
+use pubgauge_command::exit::Ending;
 use pubgauge_hosts::{Host, Hosts, read_hosts};
 use pubgauge_results::store;
 
 use crate::args::HostsArgs;
-use crate::exit::Ending;
 
 /// The longest file of hosts, bytes: 1 MiB, some thousands of them.
 const LONGEST_FILE: u64 = 1 << 20;

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pubgauge_command::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
+use pubgauge_command::options::Output;
 use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::install::{At, InstallPlan, NoPlan, sound};
 use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;
 
-use crate::args::Output;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
 use crate::signals;
 
 /// Interval of the lines that say that a step still runs, where there is no terminal.

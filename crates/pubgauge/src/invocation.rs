@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_campaign::{AvailableSystems, ClientOptions, Prepared};
-use pubgauge_results::shell::quoted;
+use pubgauge_command::exit::Ending;
+use pubgauge_command::options::Login;
+use pubgauge_place::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Login, Selection};
-use crate::exit::Ending;
+use crate::args::Selection;
 use crate::stored_json;
 
 /// Name and version of its format.

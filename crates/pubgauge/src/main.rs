@@ -1,6 +1,6 @@
 //! pubgauge: compares publish/subscribe middleware under one IoT workload.
 //!
-//! This crate is the only one that prints or exits.
+//! Programs alone print or exit; how they do so is in `pubgauge_command`.
 
 // `println!` and `eprintln!` panic when a write fails.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
@@ -15,17 +15,14 @@ mod calibrate;
 mod check;
 mod collect;
 mod compare;
-mod completions;
 mod crowd;
 mod drivers;
 mod endpoint;
-mod exit;
 mod export;
 mod folder;
 mod forecast;
 mod gate;
 mod hosts;
-mod http;
 mod install;
 mod invocation;
 mod matrix;
@@ -47,43 +44,27 @@ mod worker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::CommandFactory;
+use pubgauge_command::exit::{self, Ending, FINE};
+use pubgauge_command::{pages, program};
 
 use args::{Cli, SchemaOf, Verb};
-use exit::{BAD_INPUT, Ending, FINE, tell};
 
 /// What a mutex guards, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The error of a run, with its exit code.
+fn ending(error: pubgauge_campaign::Error) -> Ending {
+    match error {
+        pubgauge_campaign::Error::Input(message) => Ending::bad_input(message),
+        pubgauge_campaign::Error::NotValid(message) => Ending::not_valid(message),
+    }
+}
+
 fn main() {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; everything else here is bad input.
-            let asked = matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            );
-            if asked {
-                drop(error.print());
-            } else {
-                // The text repeats the command line, so it is made plain.
-                exit::say(format_args!("{}", error.render()));
-            }
-            std::process::exit(if asked { FINE } else { BAD_INPUT });
-        }
-    };
-    let ended = signals::ignore_size_limit()
-        .and_then(|()| act(cli))
-        .and_then(|code| exit::complete().map(|()| code));
-    let code = ended.unwrap_or_else(|ending| {
-        tell!("error: {}", ending.message);
-        ending.code
-    });
-    std::process::exit(signals::exit_code(code));
+    program::run(act)
 }
 
 fn act(cli: Cli) -> Result<i32, Ending> {
@@ -96,9 +77,17 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Report(args) => report::report(&args),
         Verb::Compare(args) => compare::compare(&args),
         Verb::Export(args) => export::export(&args),
-        Verb::Completions { shell } => completions::completions(shell),
-        Verb::Man { verb, out } => completions::man(&verb, out.as_deref()),
-        Verb::Collect(args) => collect::collect(&args),
+        Verb::Completions { shell } => {
+            pages::print_completions(Cli::command(), shell);
+            Ok(FINE)
+        }
+        Verb::Man { verb, out } => match verb.split_first() {
+            Some((first, rest)) if first == "collect" => {
+                collect::become_program(["man"].into_iter().chain(rest.iter().map(String::as_str)))
+            }
+            _ => pages::print_man(Cli::command(), &verb, out.as_deref()),
+        },
+        Verb::Collect { .. } => collect::collect(),
         Verb::Calibrate(args) => calibrate::calibrate(&args),
         Verb::Trace(verb) => traces::act(&verb),
         Verb::Schema { of, .. } => {
@@ -108,10 +97,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
-                SchemaOf::Collect => {
-                    serde_json::to_string_pretty(&pubgauge_collect::config::schema())
-                        .unwrap_or_default()
-                }
+                SchemaOf::Collect => return collect::become_program(["schema"]),
             };
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)

@@ -2,13 +2,13 @@
 
 use pubgauge_campaign::capabilities::of_system;
 use pubgauge_campaign::split;
+use pubgauge_command::exit::Ending;
 use pubgauge_driver::{Capability, Support};
 use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::{Catalog, SystemFile};
 
 use crate::drivers;
-use crate::exit::Ending;
 
 /// A column of the matrix: a system in one of its variants.
 pub struct Column {

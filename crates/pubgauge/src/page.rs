@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use std::borrow::Cow;
 
+use pubgauge_command::exit::{Ending, print, print_lines};
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::Results;
+use pubgauge_place::shell::quoted;
 use pubgauge_report::LatencyLogs;
-use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
-use crate::exit::{Ending, print, print_lines};
 use crate::{stored_json, terminal};
 
 /// Name of the page in the folder of a run.

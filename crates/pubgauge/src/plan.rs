@@ -8,6 +8,7 @@ use std::time::Duration;
 use pubgauge_campaign::capacity;
 use pubgauge_campaign::capacity::{ClientCounts, brokers};
 use pubgauge_campaign::{ClientOptions, Prepared};
+use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_conclusions::claims::rule_words;
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_quantities::lists::unique;
@@ -20,7 +21,7 @@ use pubgauge_workload::{Audience, SECOND, Volume, Workload};
 use serde::{Serialize, Serializer};
 
 use crate::args::{PlanArgs, Selection};
-use crate::exit::{Ending, FINE};
+use crate::ending;
 use crate::prepare::prepare;
 use crate::progress::{NOTES, about, lengths, notes};
 use crate::study_run::tls;
@@ -115,8 +116,9 @@ fn planned(args: &PlanArgs, selection: &Selection) -> Result<Prepared, Ending> {
         &prepared.systems,
         &client,
         prepared.processes,
-    )?;
-    pubgauge_campaign::sizes::check(&prepared.plan)?;
+    )
+    .map_err(ending)?;
+    pubgauge_campaign::sizes::check(&prepared.plan).map_err(ending)?;
     Ok(prepared)
 }
 

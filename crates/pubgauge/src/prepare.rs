@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_campaign::{Given, Prepared, SystemsHere};
+use pubgauge_command::exit::Ending;
 use pubgauge_study::{DailyFlags, KnownSystems, PlanOptions, Study};
 use pubgauge_testbed::{Catalog, Testbed};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
-use crate::exit::Ending;
+use crate::ending;
 use crate::invocation::{Invocation, repeat};
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
@@ -59,12 +60,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
-    Ok(pubgauge_campaign::prepare(
-        given,
-        options,
-        &here,
-        selection.elsewhere,
-    )?)
+    pubgauge_campaign::prepare(given, options, &here, selection.elsewhere).map_err(ending)
 }
 
 /// Prepares a resumed run: its study, and the systems that were found when it began. Their files come from the
@@ -105,9 +101,7 @@ pub fn prepare_again(
         folder: begun.folder.clone(),
     };
     let elsewhere = begun.hosts.is_some();
-    Ok(pubgauge_campaign::prepare(
-        given, options, &here, elsewhere,
-    )?)
+    pubgauge_campaign::prepare(given, options, &here, elsewhere).map_err(ending)
 }
 
 /// The study, its text, and the folder that its relative paths start from.

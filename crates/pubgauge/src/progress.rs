@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pubgauge_campaign::{Note, pairs};
+use pubgauge_command::exit::{plain, tell};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
@@ -19,7 +20,6 @@ use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
 use crate::endpoint::{Current, Shown};
-use crate::exit::{plain, tell};
 use crate::forecast::{Ahead, Forecast};
 use crate::lock;
 use crate::terminal;

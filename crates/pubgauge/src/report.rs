@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_conclusions::claims::judge;
 use pubgauge_figures::model::Results;
 use pubgauge_results::store::{self, RunFolder};
 use pubgauge_study::Study;
 
 use crate::args::ReportArgs;
-use crate::exit::{Ending, FINE};
 use crate::invocation::Invocation;
 use crate::page::{show, write_page};
 use crate::{folder, gate};

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pubgauge_results::shell::quoted;
+use pubgauge_command::exit::{Ending, NOT_VALID, tell};
+use pubgauge_place::shell::quoted;
 use pubgauge_search::Axis;
 
 use crate::args::{FindArgs, RunArgs};
+use crate::ending;
 use crate::endpoint::MetricsEndpoint;
-use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::page::show;
@@ -31,7 +32,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         .transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     if let Some(hosts) = &hosts {
-        pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
+        pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))
+            .map_err(ending)?;
     }
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();

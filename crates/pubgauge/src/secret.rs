@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use pubgauge_results::shell::quoted;
+use pubgauge_command::exit::Ending;
+use pubgauge_place::shell::quoted;
 use pubgauge_study::Plan;
 
-use crate::exit::Ending;
 use crate::invocation::repeat;
 
 /// Where the addresses of a plan come from that the command line does not name.

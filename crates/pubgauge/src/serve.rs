@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pubgauge_command::exit::{Ending, FINE, print};
 use pubgauge_driver::Settings;
 use pubgauge_driver_zeromq::ForwarderAddress;
 use pubgauge_driver_zeromq::forwarder::{self, ForwarderOptions};
@@ -12,7 +13,6 @@ use pubgauge_results::store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::ServeVerb;
-use crate::exit::{Ending, FINE, print};
 
 /// Largest file of settings, bytes.
 const MAX_SETTINGS: u64 = 1 << 20;

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
+use pubgauge_command::exit::Ending;
 use pubgauge_place::OpenFolder;
 use pubgauge_results::store;
 use serde::de::DeserializeOwned;
-
-use crate::exit::Ending;
 
 /// Writes a file; it gets its name once it is whole ([`OpenFolder::write`]).
 ///

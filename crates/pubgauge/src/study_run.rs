@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer};
+use pubgauge_command::exit::{Ending, tell};
+use pubgauge_command::options::Login;
 use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
 use pubgauge_figures::model::Results;
@@ -15,10 +17,10 @@ use pubgauge_results::store::RunFolder;
 use pubgauge_study::Plan;
 use pubgauge_testbed::{Catalog, Testbed, raise_nofile};
 
-use crate::args::{Login, RunArgs};
+use crate::args::RunArgs;
 use crate::calibrate::Calibration;
+use crate::ending;
 use crate::endpoint::MetricsEndpoint;
-use crate::exit::{Ending, tell};
 use crate::invocation::Invocation;
 use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
@@ -68,11 +70,7 @@ impl Ready {
             None => args.client.options(),
         };
         let (login, on) = (&args.login, &args.selection.on);
-        let file = login.password_file.as_deref();
-        let password = pubgauge_testbed::password(file).map_err(|e| match file {
-            Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
-            None => Ending::bad_input(e),
-        })?;
+        let password = login.password()?;
         let has_secret = password.is_some() || login.key.is_some();
         if let Some(begun) = begun {
             let systems = &args.selection.systems;
@@ -116,7 +114,9 @@ impl Ready {
         }
         raise_nofile()
             .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-        let processes = prepared.check(&client, hosts.map(|hosts| &**hosts))?;
+        let processes = prepared
+            .check(&client, hosts.map(|hosts| &**hosts))
+            .map_err(ending)?;
         let count = hosts.map(|hosts| hosts.count() as u32);
         if let Some(begun) = begun {
             begun.on_hosts(count)?;
@@ -162,7 +162,7 @@ impl Ready {
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
         let prepared = self.prepared;
-        let proposer = Proposer::new(&prepared, &self.client, self.processes)?;
+        let proposer = Proposer::new(&prepared, &self.client, self.processes).map_err(ending)?;
         let needed = args.selection.is_first_look()
             || (prepared.plan.trials.iter()).any(|trial| {
                 trial
@@ -194,9 +194,9 @@ impl Ready {
             scratch: scratch.path(),
             stop,
         };
-        campaign.run(&mut folder, &mut progress)?;
+        campaign.run(&mut folder, &mut progress).map_err(ending)?;
         progress.finish();
-        pubgauge_campaign::judge(&proposer, &mut folder)?;
+        pubgauge_campaign::judge(&proposer, &mut folder).map_err(ending)?;
         let results = folder.results();
         Ok(Done {
             page: write_page(folder.path(), results)?,

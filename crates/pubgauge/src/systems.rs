@@ -1,11 +1,11 @@
 //! `pubgauge systems`: what is known, what is found here, and how to get the rest.
 
+use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE};
 use crate::{install, matrix};
 
 /// Lists the systems, or installs some.

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_workload::SECOND;
 use pubgauge_workload::trace::{OnChange, Trace, TraceColumn, TraceFormat, TraceSource};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, TraceVerb};
-use crate::exit::{Ending, FINE};
 use crate::prepare::quantity;
 use crate::stored_json;
 

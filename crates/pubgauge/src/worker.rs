@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
+use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_driver::{Clock, monotonic_now};
 use pubgauge_engine::link::stream::serve;
 use pubgauge_hosts::echo;
@@ -12,7 +13,6 @@ use pubgauge_runner::worker_thread::prepare_thread;
 
 use crate::args::WorkerArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE};
 
 /// Works until the run ends it.
 pub fn worker(args: &WorkerArgs) -> Result<i32, Ending> {

@@ -4,11 +4,9 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`criterion`]: whether a run met its study's criteria.
 //! - [`schema`]: the JSON Schema of `results.json`.
-//! - [`shell`]: paths in commands that users copy.
 
 pub mod criterion;
 mod difference;
 pub mod schema;
-pub mod shell;
 pub mod store;
 pub mod verdict;

@@ -1,17 +1,10 @@
 //! Systems that already run somewhere: an address instead of a file.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
 pub use pubgauge_driver::PASSWORD_VARIABLE;
-use pubgauge_driver::{Drivers, Secret, addresses};
+use pubgauge_driver::{Drivers, addresses};
 
 use crate::file::{Login, Origin, SystemFile, SystemKind};
 use crate::spelling::spelling_hint;
-
-/// Largest file with a password, bytes.
-const MAX_PASSWORD_FILE: u64 = 64 << 10;
 
 /// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -207,30 +200,6 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
         origin: Origin::Address,
         ..SystemFile::default()
     }
-}
-
-/// The password for external systems: the content of `file` without its line end if there is
-/// one, else of [`PASSWORD_VARIABLE`], else none.
-///
-/// # Errors
-/// If the file cannot be read, or is longer than 64 KiB. It may be a pipe, which is waited for.
-pub fn password(file: Option<&Path>) -> io::Result<Option<Secret>> {
-    let text = match file {
-        Some(file) => {
-            let mut text = String::new();
-            let file = File::open(file)?.take(MAX_PASSWORD_FILE + 1);
-            if io::BufReader::new(file).read_to_string(&mut text)? as u64 > MAX_PASSWORD_FILE {
-                let why = "longer than 64 KiB, which is the limit of a file with a password";
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-            }
-            Some(text)
-        }
-        None => std::env::var(PASSWORD_VARIABLE).ok(),
-    };
-    Ok(text
-        .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-        .filter(|text| !text.is_empty())
-        .map(Secret::new))
 }
 
 fn without_password(address: &str) -> String {

@@ -20,12 +20,16 @@ pub mod certificates;
 mod checked;
 pub mod confined;
 pub mod exhaustion;
+pub mod hostile;
+pub mod meddling;
 pub mod mosquitto;
 pub mod object_store;
 mod places;
+pub mod program;
 mod server;
 mod settings;
 mod shared;
+pub mod stranger;
 pub mod throttle;
 
 pub use background::{Background, scripted};

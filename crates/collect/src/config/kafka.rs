@@ -42,7 +42,7 @@ pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> O
         let hint = "build it with the feature `kafka`";
         faults.add(
             &["kafka"],
-            "this pubgauge is built without Kafka",
+            "this program is built without Kafka",
             Some(hint),
         );
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Credentials, Failure, Object, Place};
 
-const ABSENT: &str = "this pubgauge is built without object storage";
+const ABSENT: &str = "this program is built without object storage";
 
 /// A store, which cannot be opened.
 #[derive(Debug)]

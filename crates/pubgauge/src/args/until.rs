@@ -1,10 +1,10 @@
 //! Until when the cells of a study are measured again.
 
 use clap::Args;
+use pubgauge_command::exit::Ending;
 use pubgauge_quantities::Span;
 
 use super::RunArgs;
-use crate::exit::Ending;
 use crate::prepare::quantity;
 
 /// What may be spent where nothing is said, in seconds.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use pubgauge_campaign::default_criterion;
+use pubgauge_command::exit::{Ending, FINE, NOT_VALID};
 use pubgauge_figures::search::{LimitedBy, Purpose};
 use pubgauge_quantities::shown::count;
 use pubgauge_runner::simulated::search;
@@ -16,7 +17,6 @@ use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::args::CalibrateArgs;
-use crate::exit::{Ending, FINE, NOT_VALID};
 use crate::signals;
 
 /// Length of confirming trials, s: that of `pubgauge find`.

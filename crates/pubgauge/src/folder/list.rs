@@ -3,10 +3,10 @@
 
 use std::path::{Component, Path, PathBuf, absolute};
 
-use pubgauge_results::shell::quoted;
+use pubgauge_command::exit::Ending;
+use pubgauge_place::shell::quoted;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::stored_json;
 use crate::study_run::Ready;

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use pubgauge_command::exit::{Ending, FINE, print};
 use pubgauge_export::check::Check;
 use pubgauge_figures::studies::{Studies, StudyOutcome};
+use pubgauge_place::shell::quoted;
 use pubgauge_report::studies::{collect_studies, outcome, table};
-use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
 
 use super::list::{StudyList, write};
 use crate::args::ReportArgs;
-use crate::exit::{Ending, FINE, print};
 use crate::gate;
 use crate::page::{width, write_page};
 

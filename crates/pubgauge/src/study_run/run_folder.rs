@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_campaign::{Prepared, decisive, machine, new_run, resolved};
+use pubgauge_command::exit::Ending;
 use pubgauge_results::store::{self, RunFolder, StoreError};
 use pubgauge_runner::trial::now;
 
 use crate::args::RunArgs;
 use crate::calibrate::Calibration;
-use crate::exit::Ending;
 use crate::invocation::Invocation;
 
 /// Makes the folder of a run, or opens that of a resumed one.

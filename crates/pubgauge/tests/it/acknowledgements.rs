@@ -6,7 +6,9 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
-use common::servers::{Mosquitto, Scripted};
+use pubgauge_testing::meddling::Scripted;
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use common::*;
 
 const STUDY: &str = r#"

@@ -9,10 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::hypervisor;
-use common::servers::{Mosquitto, Scripted, free_port};
-use common::*;
+use pubgauge_testing::free_port;
+use pubgauge_testing::meddling::Scripted;
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::throttle::Rules;
+
+use common::hypervisor;
+use common::*;
 use serde_json::Value;
 
 /// Longer than any test waits: a run on a dead system must end by itself.

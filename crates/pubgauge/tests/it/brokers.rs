@@ -4,7 +4,9 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::servers::{Mosquitto, free_port};
+use pubgauge_testing::free_port;
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use common::*;
 use serde_json::Value;
 

@@ -1,329 +1,115 @@
-//! `pubgauge collect`, as it is typed.
-
-mod canary;
-mod compact;
-mod leave;
-mod partitions;
-mod reload;
-mod replay;
-mod service;
-mod tls;
-mod tutorial;
-
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Command;
-use std::time::Duration;
+//! `pubgauge collect` runs `pubgauge-collect`, with a script in its place.
 
 use crate::common;
 
-use common::servers::Mosquitto;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
 use common::*;
 
-fn publish(broker: &Mosquitto, topic: &str, count: u32) {
-    let port = broker.port.to_string();
-    let count = count.to_string();
-    let mut command = Command::new("mosquitto_pub");
-    command.args([
-        "-p",
-        &port,
-        "-q",
-        "1",
-        "-t",
-        topic,
-        "-m",
-        "{\"watts\": 100}",
-    ]);
-    command.args(["--repeat", &count, "--repeat-delay", "0"]);
-    let status = command
-        .status()
-        .expect("these tests need mosquitto_pub (apt install mosquitto-clients)");
-    assert!(status.success());
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn url(broker: &Mosquitto) -> String {
-    format!("mqtt://127.0.0.1:{}", broker.port)
-}
-
-#[test]
-fn sigterm_ends_it_in_order_and_all_is_in_files() {
-    let broker = Mosquitto::start();
+/// A place with a pubgauge of its own in `bin`, and nothing beside it.
+fn place_with_program() -> Place {
     let place = Place::new();
-    let config = format!(
-        "brokers = [{:?}]\ntopics = [\"m/#\"]\nto = \"data\"\nlisten = \"0\"\n",
-        url(&broker)
-    );
-    place.write("collect.toml", config);
-    let mut collector = place.start(&["collect", "--config", "collect.toml"]);
-    collector.until_said("connected, with a new session");
-    publish(&broker, "m/1", 50);
-    let address = listens_at(&collector.said_so_far()).unwrap();
-    collector.until("50 messages", || {
-        get(&address, "/metrics").contains("pubgauge_collect_acknowledged_messages_total 50\n")
-    });
-    assert!(get(&address, "/health").starts_with("HTTP/1.1 200"));
-    let metrics = get(&address, "/metrics");
-    assert!(
-        metrics.contains("pubgauge_collect_received_messages_total{qos=\"1\"} 50\n"),
-        "{metrics}"
-    );
-    let up = format!(
-        "pubgauge_collect_broker_connected{{broker=\"127.0.0.1:{}\"}} 1\n",
-        broker.port
-    );
-    assert!(metrics.contains(&up), "{metrics}");
-    assert!(get(&address, "/live").starts_with("HTTP/1.1 200"));
-    assert!(get(&address, "/").starts_with("HTTP/1.1 404"));
-    collector.signal(libc::SIGTERM);
-    let done = collector.ends_within(Duration::from_secs(60)).exits(0);
-    assert!(
-        done.out
-            .contains("50 messages stored, 50 of them acknowledged, in 1 finished file"),
-        "{done:?}"
-    );
-    let found = place.run(&["collect", "verify", "data"]).exits(0);
-    assert!(
-        found
-            .out
-            .starts_with("50 messages of 1 collector: 50 in 1 finished file, 0 in the log\n"),
-        "{found:?}"
-    );
-    assert!(
-        found.out.ends_with("everything is as it was written\n"),
-        "{found:?}"
-    );
-}
-
-#[test]
-fn a_time_that_is_over_with_a_broker_never_connected_is_no_success() {
-    let place = Place::new();
-    let flags = |url: &str, time: &str| {
-        let args = [
-            "collect", "--on", url, "--topic", "m/#", "--to", "data", "--for", time,
-        ];
-        place.run(&[&args[..], &["--messages", "1"]].concat())
-    };
-    // Nobody listens there.
-    let done = flags("mqtt://127.0.0.1:1", "1s").exits(2);
-    assert!(done.out.contains("1 broker never connected\n"), "{done:?}");
-    let broker = Mosquitto::start();
-    let port = broker.port.to_string();
-    let retained = ["-p", &port, "-q", "1", "-r", "-t", "m/1", "-m", "1"];
-    let mut publisher = Command::new("mosquitto_pub");
-    assert!(publisher.args(retained).status().unwrap().success());
-    flags(&url(&broker), "10min").exits(0);
-}
-
-#[test]
-fn events_and_results_are_json_where_that_is_asked_for() {
-    let broker = Mosquitto::start();
-    let place = Place::new();
-    let url = url(&broker);
-    let flags = [
-        "collect", "--on", &url, "--topic", "m/#", "--to", "data", "--once", "--json", "--log",
-        "json", "--listen", "0",
-    ];
-    let done = place.run(&flags).exits(0);
-    let summary: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-    assert_eq!(summary["messages"], 0);
-    let events = events(&done.err);
-    let named = |name: &str| events.iter().find(|event| event["event"] == name).unwrap();
-    for name in ["begun", "address-found", "connected", "ending"] {
-        assert_eq!(named(name)["level"], "info", "{events:?}");
+    std::fs::create_dir(place.at("bin")).unwrap();
+    let own = place.at("bin/pubgauge");
+    // Where it is on another file system.
+    if std::fs::hard_link(program(), &own).is_err() {
+        std::fs::copy(program(), &own).unwrap();
     }
-    let address = named("serving")["address"].as_str().unwrap();
-    assert!(address.starts_with("127.0.0.1:"), "{address}");
-    let found = place.run(&["collect", "verify", "data", "--json"]).exits(0);
-    let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
-    assert_eq!(
-        (&found["messages"], &found["faults"]),
-        (&0.into(), &serde_json::json!([]))
+    place
+}
+
+/// That pubgauge, with this folder as the PATH.
+fn command(place: &Place, path: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(place.at("bin/pubgauge"));
+    command.args(args);
+    place.here(&mut command);
+    command.env("PATH", place.at(path));
+    command
+}
+
+/// A program that prints where it is and each of its arguments, and ends with 7.
+fn script(place: &Place, folder: &str) -> String {
+    std::fs::create_dir_all(place.at(folder)).unwrap();
+    let path = place.write(
+        &format!("{folder}/pubgauge-collect"),
+        "#!/bin/sh\nprintf '<%s>\\n' \"$0\" \"$@\"\nexit 7\n",
     );
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
 }
 
-/// The lines of a log.
-fn events(log: &str) -> Vec<serde_json::Value> {
-    let line = |line: &str| {
-        let event: serde_json::Value = serde_json::from_str(line).unwrap();
-        let time = event["time"].as_str().unwrap();
-        assert!(time.starts_with("20") && time.ends_with('Z'), "{line}");
-        assert!(!event["message"].as_str().unwrap().is_empty(), "{line}");
-        event
-    };
-    log.lines().map(line).collect()
-}
-
-/// What is wrong is an object in a line, too, and no line holds a password.
-#[test]
-fn a_log_of_json_has_nothing_else_and_no_secret() {
-    let broker = Mosquitto::with_password("right", "");
-    let place = Place::new();
-    let url = format!("mqtt://ann@127.0.0.1:{}", broker.port);
-    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
-    let mut command = place.command(&[&flags[..], &["--log", "json"]].concat());
-    command.env("PUBGAUGE_PASSWORD", "wr0ng-s3cret");
-    let mut collector = place.spawn(command);
-    collector.until_said("\"event\":\"failed\"");
-    collector.signal(libc::SIGTERM);
-    let done = collector.ends().exits(0);
-    let failed = events(&done.err);
-    let failed = failed.iter().find(|event| event["event"] == "failed");
-    let why = failed.unwrap()["why"].as_str().unwrap();
-    assert!(why.contains("the password is wrong"), "{why}");
-    let all = format!("{}{}", done.out, done.err);
-    assert!(!all.contains("wr0ng-s3cret"), "{all}");
-    assert_eq!(place.mentions("wr0ng-s3cret"), None);
-
-    let wrong = ["collect", "--config", "nosuch.toml", "--log", "json"];
-    let done = place.run(&wrong).exits(3);
-    let told = events(&done.err);
-    assert_eq!((told.len(), &told[0]["exit_code"]), (1, &3.into()));
-    assert!(done.err.contains("nosuch.toml: cannot be read"), "{done:?}");
-}
-
-/// Errors alone are told then.
-#[test]
-fn a_quiet_collection_says_nothing_while_all_is_well() {
-    let broker = Mosquitto::start();
-    let place = Place::new();
-    let url = url(&broker);
-    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
-    let done = place
-        .run(&[&flags[..], &["--once", "-q"]].concat())
-        .exits(0);
-    assert_eq!(done.err, "");
+fn printed(program: &str, args: &[&str]) -> String {
+    let words = [&[program], args].concat();
+    words.iter().map(|word| format!("<{word}>\n")).collect()
 }
 
 #[test]
-fn progress_has_a_line_of_the_terminal() {
-    let broker = Mosquitto::start();
-    let place = Place::new();
-    let url = url(&broker);
-    let [mut far, near] = terminal();
-    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
-    let mut command = place.command(&flags);
-    command.env("TERM", "xterm").stderr(near);
-    let collector = place.spawn_with_stderr(command);
-    let mut shown = String::new();
-    while !shown.contains("1 of 1 broker") {
-        let mut bytes = [0; 4096];
-        let read = far.read(&mut bytes).unwrap();
-        shown += &String::from_utf8_lossy(&bytes[..read]);
-    }
-    assert!(
-        shown.contains("msg/s, 0 stored, oldest waits 0 ms, 0 files"),
-        "{shown}"
-    );
-    // The terminal goes away, and with it the collector: nobody would miss it.
-    drop(far);
-    collector.signal(libc::SIGHUP);
-    collector.ends().exits(0);
-}
-
-/// With `--once` what waits at a broker out of reach is missing, and that is said.
-#[test]
-fn one_broker_of_two_that_is_not_there_is_no_complete_collection() {
-    let broker = Mosquitto::start();
-    let place = Place::new();
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nowhere = format!("mqtt://{}", unused.local_addr().unwrap());
-    drop(unused);
-    let both = format!("{},{nowhere}", url(&broker));
-    let flags = ["collect", "--on", &both, "--topic", "m/#", "--to", "data"];
-    let done = place.run(&[&flags[..], &["--once"]].concat()).exits(2);
-    let says = "1 broker not connected at the end: what waits there is not here\n1 broker never connected\n";
-    assert!(done.out.ends_with(says), "{done:?}");
-    assert!(done.err.contains("is the server running"), "{done:?}");
-}
-
-#[test]
-fn a_planted_fault_is_found_with_exit_code_1() {
-    let broker = Mosquitto::start();
-    let place = Place::new();
-    let url = url(&broker);
-    let mut collector = place.start(&[
-        "collect",
-        "--on",
-        &url,
-        "--topic",
-        "m/#",
-        "--to",
-        "data",
-        "--messages",
-        "20",
-    ]);
-    collector.until_said("connected, with a new session");
-    publish(&broker, "m/1", 20);
-    collector.ends_within(Duration::from_secs(60)).exits(0);
-    let file = place
-        .files()
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|e| e == "parquet"))
-        .unwrap();
-    let mut bytes = std::fs::read(&file).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&file, bytes).unwrap();
-    let found = place.run(&["collect", "verify", "data"]).exits(1);
-    assert!(found.out.contains("fault: date="), "{found:?}");
-    assert!(found.out.contains("has the checksum"), "{found:?}");
-}
-
-#[test]
-fn wrong_configurations_are_told_with_their_place_and_change_nothing() {
-    let place = Place::new();
-    place.write(
-        "wrong.toml",
-        "brokers = [\"mqtt://h\"]\ntopics = [\"a#\"]\nto = \"data\"\n",
-    );
-    let before = place.files();
-    for (line, words) in [
-        (
-            "collect --config wrong.toml",
-            "wrong.toml:2:11: `a#` is no topic filter",
-        ),
-        (
-            "collect --config nosuch.toml",
-            "nosuch.toml: cannot be read",
-        ),
-        (
-            "collect --on mqtt://h --topic a# --to data",
-            "--topic: `a#` is no topic filter",
-        ),
-        ("collect --on amqp://h --topic a --to data", "--on: "),
-        (
-            "collect --on mqtt://h --topic a --to data --qos 3",
-            "--qos: QoS is 0, 1 or 2",
-        ),
-        (
-            "collect --on mqtt://h --topic a --to data --for 5",
-            "--for 5: ",
-        ),
-        ("collect --on mqtt://h --to data", "--topic"),
-        ("collect --config wrong.toml --ca ca.pem", "--ca"),
-        (
-            "collect --on mqtts://h --topic a --to data --ca nosuch.pem",
-            "cannot read CA certificates from nosuch.pem",
-        ),
-        ("collect", "--config"),
-        ("collect verify .", "is no data folder of a collector"),
-        ("collect compact .", "is no data folder of a collector"),
-        ("collect compact . --older-than 5", "--older-than 5: "),
-        ("collect compact . --target lots", "--target lots: "),
+fn arguments_and_exit_code_pass_untouched() {
+    let place = place_with_program();
+    let own = script(&place, "bin");
+    script(&place, "path");
+    for args in [
+        &[][..],
+        &["--help"],
+        &["-V"],
+        &["--config", "a b.toml", "--once"],
+        &["verify", "--", "-data"],
+        &["--", "--json", ""],
+        &["collect", "--on=mqtt://h"],
     ] {
-        let args: Vec<&str> = line.split(' ').collect();
-        let done = place.run(&args).exits(3);
-        assert!(done.err.contains(words), "{line}: {}", done.err);
-        assert_eq!(place.files(), before, "{line}: bad input changes nothing");
+        let typed = [&["collect"], args].concat();
+        let done = place.finish(command(&place, "path", &typed)).exits(7);
+        assert_eq!((done.out, done.err), (printed(&own, args), String::new()));
     }
+}
+
+#[test]
+fn it_is_found_on_the_path_where_it_is_not_beside() {
+    let place = place_with_program();
+    let own = script(&place, "path");
+    let done = place.finish(command(&place, "path", &["collect", "leave"]));
+    assert_eq!(done.exits(7).out, printed(&own, &["leave"]));
+}
+
+#[test]
+fn its_schema_and_its_manual_pages_are_its_own() {
+    let place = place_with_program();
+    let own = script(&place, "bin");
+    for (typed, passed) in [
+        ("schema collect", &["schema"][..]),
+        ("man collect", &["man"]),
+        ("man collect verify", &["man", "verify"]),
+    ] {
+        let done = place.finish(command(&place, "bin", &argv(typed))).exits(7);
+        assert_eq!(done.out, printed(&own, passed), "{typed}");
+    }
+    let man = ["man", "--out", "man"];
+    place.finish(command(&place, "bin", &man)).exits(0);
+    let has_page = |name: &str| Path::exists(&place.at("man").join(name));
+    assert!(has_page("pubgauge-compare.1") && !has_page("pubgauge-collect.1"));
+    let help = place.run(&["help", "collect"]).exits(0);
+    assert!(help.out.contains("Runs pubgauge-collect"), "{}", help.out);
+}
+
+#[test]
+fn where_it_is_missing_it_is_told_how_to_get_it() {
+    let place = place_with_program();
+    std::fs::create_dir(place.at("path")).unwrap();
+    let before = place.files();
+    let missing = |args: &[&str]| {
+        let done = place.finish(command(&place, "path", args)).exits(3);
+        done.says("error: pubgauge-collect is not installed")
+            .says("hint: it is a package of its own")
+    };
+    for line in ["collect", "collect --help", "schema collect", "man collect"] {
+        assert_eq!(missing(&argv(line)).out, "", "{line}");
+    }
+    assert_eq!(place.files(), before);
+    // A file that nobody may execute is no program.
+    let path = script(&place, "bin");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let done = place.finish(command(&place, "path", &["collect"])).exits(3);
+    done.says("bin/pubgauge-collect cannot be started: Permission denied");
 }

@@ -1,8 +1,9 @@
 //! Counts against mosquitto's own, to the message.
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use crate::common;
 
-use common::servers::Mosquitto;
 use common::*;
 use serde_json::Value;
 

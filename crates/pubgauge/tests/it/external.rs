@@ -1,11 +1,12 @@
 //! Systems that run already: measured, left alone, logged in to.
 
+use pubgauge_testing::certificates::{Authority, SelfSigned};
+use pubgauge_testing::mosquitto::Mosquitto;
+use pubgauge_testing::throttle::Rules;
+
 use crate::common;
 
-use common::servers::Mosquitto;
 use common::*;
-use pubgauge_testing::certificates::{Authority, SelfSigned};
-use pubgauge_testing::throttle::Rules;
 use serde_json::Value;
 
 #[test]

@@ -7,9 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::servers::{Mosquitto, free_port};
-use common::*;
+use pubgauge_testing::free_port;
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::until;
+
+use common::*;
 
 /// A server in Java that does nothing but say so.
 const SERVER: &str = r#"

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::servers::Scripted;
+use pubgauge_testing::meddling::Scripted;
+
 use common::*;
 
 /// An interrupted run is over within this time: without the interruption it takes 100 s, and a stubborn system 600 s.
@@ -117,7 +118,7 @@ fn ctrl_c_in_the_drain_keeps_no_half_trial() {
     run.measures();
     kill(run.systems()[0], libc::SIGSTOP);
     let pid = run.pid();
-    run.until("the drain", || !Started::is_measuring(pid));
+    run.until("the drain", || !is_measuring(pid));
     run.signal(libc::SIGINT);
     run.ends_within(SOON).exits(2).says("ending in order");
     place.is_clean();
@@ -151,7 +152,7 @@ fn ctrl_c_twice_ends_at_once() {
     // Two signals of a kind that wait together are one.
     run.until_said("ending in order");
     let pid = run.pid();
-    run.until("the end of the trial", || !Started::is_measuring(pid));
+    run.until("the end of the trial", || !is_measuring(pid));
     run.signal(libc::SIGINT);
     run.ends_within(Duration::from_secs(60)).exits(130);
     place.is_clean();

@@ -33,7 +33,5 @@ mod strangers_files;
 mod terminal;
 mod tools;
 mod tutorial;
-#[cfg(feature = "upload")]
-mod uploads;
 mod wide;
 mod workers;

@@ -12,7 +12,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use common::program;
-use common::servers::Mosquitto;
 use pubgauge_driver::{Nanos, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::Workers;
@@ -23,6 +22,7 @@ use pubgauge_runner::{
     ClientConfig, Environment, Job, Kept, Processes, TrialRequest, Watch, perform,
 };
 use pubgauge_testbed::{Testbed, from_address, procfs};
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 /// `ip` with these arguments; the error is what it said.

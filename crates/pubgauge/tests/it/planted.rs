@@ -7,9 +7,10 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::servers::Mosquitto;
-use common::*;
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::throttle::{Fault, Message, QoS, Rules};
+
+use common::*;
 use serde_json::Value;
 
 /// A study of one workload, `w`, none of whose messages is a warm-up's.

@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 17] = [
     "",
     "run",
     "find",
@@ -17,11 +17,6 @@ const VERBS: [&str; 22] = [
     "report",
     "compare",
     "export",
-    "collect",
-    "collect compact",
-    "collect leave",
-    "collect replay",
-    "collect verify",
     "calibrate",
     "trace",
     "trace show",
@@ -138,7 +133,7 @@ fn the_systems() {
 #[test]
 fn the_schemas_are_the_committed_ones() {
     let place = Place::new();
-    for of in ["study", "results", "claims", "collect"] {
+    for of in ["study", "results", "claims"] {
         let done = place.run(&["schema", of]).exits(0);
         let committed = std::fs::read_to_string(repository(&format!("schema/{of}.schema.json")));
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();

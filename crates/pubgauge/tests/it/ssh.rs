@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use pubgauge_testing::free_port;
+
 use common::hosts::{flags, paced};
-use common::servers::free_port;
 use common::*;
 
 /// An sshd that lets root in with one key; it ends when this is dropped.

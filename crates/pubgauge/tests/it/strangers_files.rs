@@ -5,7 +5,8 @@ use crate::common;
 
 use std::net::TcpListener;
 
-use common::heard::Heard;
+use pubgauge_testing::stranger::StrangersPort;
+
 use common::*;
 
 /// A system whose version is asked for by a command that leaves a mark.
@@ -151,7 +152,7 @@ fn study_at(place: &Place, address: &str) {
 #[test]
 fn a_password_goes_to_no_address_that_a_study_alone_names() {
     const SECRET: &str = "Vd3-of-the-user";
-    let (place, stranger) = (Place::new(), Heard::start());
+    let (place, stranger) = (Place::new(), StrangersPort::start());
     let address = format!("mqtt://user@{}", stranger.address);
     study_at(&place, &address);
     std::fs::create_dir(place.at("studies")).unwrap();

@@ -5,7 +5,8 @@ use crate::common;
 use std::io::Read;
 use std::process::Command;
 
-use common::servers::Scripted;
+use pubgauge_testing::meddling::Scripted;
+
 use common::*;
 
 /// Sets the title, clears the screen (in ASCII and in ISO 6429), goes back to the line's beginning, turns the

@@ -6,7 +6,8 @@ use crate::common;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::servers::Mosquitto;
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use common::*;
 use serde_json::Value;
 

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use pubgauge_figures::histogram::LogError;
 use pubgauge_figures::model::FORMAT;
 use pubgauge_place::OpenFolder;
-
-use crate::shell::quoted;
+use pubgauge_place::shell::quoted;
 
 /// Folder of the trials.
 pub(super) const TRIALS: &str = "trials";

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use super::{BROKERS, Dice, goes_on, short_run};
+use pubgauge_testing::hostile::Dice;
+
+use super::{BROKERS, goes_on, short_run};
 use crate::common::*;
 
 const SOURCE: &str = r#"

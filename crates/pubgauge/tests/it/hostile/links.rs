@@ -1,9 +1,10 @@
 //! Symbolic links in the folder of a stranger's run, wherever pubgauge writes: nothing outside the folder changes.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
-use super::{Dice, ended_well, files_below, short_run};
+use pubgauge_testing::hostile::{Dice, copied, ended_well, files_below};
+
+use super::short_run;
 use crate::common::*;
 
 /// Where a run and what is made of it are written, some under the names that they have while they are written.
@@ -71,18 +72,6 @@ fn with_a_run() -> Place {
     place.write("theirs/file", "theirs");
     place.write("theirs/.0001.partial/trial.json", "theirs");
     place
-}
-
-pub fn copied(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in from.read_dir().unwrap().flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copied(&from, &to)
-        } else {
-            std::fs::copy(&from, &to).unwrap();
-        }
-    }
 }
 
 /// At any of these places.

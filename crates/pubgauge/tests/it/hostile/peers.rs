@@ -1,11 +1,10 @@
 //! Those at the other end: real servers with somebody between them and pubgauge who changes, delays or ends what they
 //! send, and strangers who send to its own sockets.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +15,9 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
-use serde_json::Value;
+use pubgauge_testing::hostile::{Dice, ended_well};
+use pubgauge_testing::meddling::{MEDDLINGS, meddled};
 
-use super::{Dice, ended_well, files_below, mutated};
-use crate::common::servers::{Mosquitto, Scripted};
 use crate::common::*;
 
 /// A run with the patience that its study gives to a server that says nothing: seconds, in all.
@@ -76,142 +74,6 @@ fn server(which: (&'static str, Option<&'static str>)) -> (String, Option<(Strin
     (target.endpoints[0].clone(), login)
 }
 
-/// What happens to what a server sends, from a byte on.
-#[derive(Clone, Copy, Debug)]
-enum Meddling {
-    /// Each piece is changed.
-    Changes,
-    /// Nothing more comes, and the connection stays.
-    Stalls,
-    /// The connection ends.
-    Ends,
-    /// The server's side of the connection ends.
-    EndsHalf,
-    /// Bytes without sense, as fast as they are taken, up to 64 MiB.
-    Floods,
-    /// One byte a millisecond.
-    Drips,
-    /// All that was sent so far comes again.
-    Repeats,
-}
-
-const MEDDLINGS: [Meddling; 7] = [
-    Meddling::Changes,
-    Meddling::Stalls,
-    Meddling::Ends,
-    Meddling::EndsHalf,
-    Meddling::Floods,
-    Meddling::Drips,
-    Meddling::Repeats,
-];
-
-/// One connection's: what has passed of it, and what comes of the rest.
-struct Between {
-    meddling: Meddling,
-    from_byte: usize,
-    passed: Vec<u8>,
-    dice: Dice,
-}
-
-impl Between {
-    fn pass(&mut self, bytes: &[u8], to: &mut TcpStream, stop: &AtomicBool) -> io::Result<()> {
-        let room = self.from_byte.saturating_sub(self.passed.len());
-        let (before, rest) = bytes.split_at(room.min(bytes.len()));
-        self.passed.extend_from_slice(before);
-        write(to, before, stop)?;
-        if rest.is_empty() {
-            return Ok(());
-        }
-        match self.meddling {
-            Meddling::Changes => write(to, &mutated(rest, &mut self.dice), stop),
-            Meddling::Stalls => Ok(()),
-            Meddling::Ends => Err(io::ErrorKind::ConnectionAborted.into()),
-            Meddling::EndsHalf => {
-                let _ = to.shutdown(Shutdown::Write);
-                Ok(())
-            }
-            Meddling::Floods => {
-                for _ in 0..1024 {
-                    let block: Vec<u8> = (0..8192)
-                        .flat_map(|_| self.dice.next().to_le_bytes())
-                        .collect();
-                    write(to, &block, stop)?;
-                }
-                Ok(())
-            }
-            Meddling::Drips => rest.iter().try_for_each(|byte| {
-                std::thread::sleep(Duration::from_millis(1));
-                write(to, &[*byte], stop)
-            }),
-            Meddling::Repeats => {
-                self.passed.extend_from_slice(rest);
-                let again = std::mem::take(&mut self.passed);
-                write(to, &again, stop)
-            }
-        }
-    }
-}
-
-/// Writes all of it, unless the meddler is to stop.
-fn write(to: &mut TcpStream, mut bytes: &[u8], stop: &AtomicBool) -> io::Result<()> {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    while !bytes.is_empty() {
-        match to.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => bytes = &bytes[n..],
-            Err(e) if matches!(e.kind(), WouldBlock | TimedOut | Interrupted) => {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(e);
-                }
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-/// Somebody in front of a port, who meddles with every second connection or with all.
-fn meddler(port: u16, meddling: Meddling, dice: &mut Dice) -> Scripted {
-    // From the first bytes of a handshake to the midst of the messages.
-    let most = dice.one_of(&[8, 64, 512, 4096, 65_536]);
-    let (seed, every) = (dice.next(), 1 + dice.below(2) as u64);
-    let connections = AtomicU64::new(0);
-    Scripted::meddling(port, move || {
-        let n = connections.fetch_add(1, Ordering::Relaxed);
-        let mut dice = Dice(seed.wrapping_add(n));
-        let from_byte = match n % every {
-            0 => dice.below(most),
-            _ => usize::MAX,
-        };
-        let mut between = Between {
-            meddling,
-            from_byte,
-            passed: Vec::new(),
-            dice,
-        };
-        move |bytes: &[u8], to: &mut TcpStream, stop: &AtomicBool| between.pass(bytes, to, stop)
-    })
-}
-
-/// The endpoint with a meddler in front of each of its ports, and they.
-fn meddled(endpoint: &str, meddling: Meddling, dice: &mut Dice) -> (String, Vec<Scripted>) {
-    let (scheme, rest) = endpoint.split_once("://").unwrap();
-    let (place, path) = match rest.split_once('/') {
-        Some((place, path)) => (place, format!("/{path}")),
-        None => (rest, String::new()),
-    };
-    let (host, ports) = place.rsplit_once(':').unwrap();
-    let meddlers: Vec<Scripted> = ports
-        .split(',')
-        .map(|port| meddler(port.parse().unwrap(), meddling, dice))
-        .collect();
-    let ports: Vec<String> = meddlers.iter().map(|m| m.port.to_string()).collect();
-    (
-        format!("{scheme}://{host}:{}{path}", ports.join(",")),
-        meddlers,
-    )
-}
-
 /// Options of a run that gives a silent server seconds, not minutes.
 const PATIENT: [&str; 16] = [
     "--rate",
@@ -253,70 +115,6 @@ pub fn server_misbehaves(dice: &mut Dice) {
     place.is_clean();
 }
 
-/// Options of a collector that stores what can be read line by line.
-const COLLECTS: [&str; 7] = [
-    "collect", "--topic", "m/#", "--form", "ndjson", "--to", "data",
-];
-
-/// A collector of a real broker with somebody between them, beside one that nobody meddles with: of that one every message is
-/// stored.
-pub fn broker_misbehaves(dice: &mut Dice) {
-    let place = Place::new();
-    let meddling = dice.one_of(&MEDDLINGS);
-    let (endpoint, _) = server(("mosquitto", None));
-    let (address, _meddlers) = meddled(&endpoint, meddling, dice);
-    let beside = Mosquitto::start();
-    let mut command = place.command(&COLLECTS);
-    command.args(["--on", &address, "--on", &beside.address()]);
-    if dice.below(2) == 0 {
-        command.args(["--mqtt", "3.1.1"]);
-    }
-    println!("{meddling:?}");
-    let mut run = place.spawn(command);
-    run.until_said(&format!("127.0.0.1:{}: connected", beside.port));
-    for endpoint in [&endpoint, &beside.address()] {
-        let port: u16 = endpoint.rsplit_once(':').unwrap().1.parse().unwrap();
-        publish_numbers(port);
-    }
-    std::thread::sleep(Duration::from_millis(dice.next() % 800));
-    run.signal(libc::SIGTERM);
-    ended_well(&run.ends_within(ENDS_WITHIN));
-    place.is_clean();
-    // What it has not acknowledged waits in its session.
-    let mut command = place.command(&COLLECTS);
-    command.args(["--on", &beside.address(), "--once"]);
-    ended_well(&place.spawn(command).ends_within(ENDS_WITHIN));
-    let (broker, mut stored) = (format!("127.0.0.1:{}", beside.port), BTreeSet::new());
-    for file in files_below(&place.at("data")) {
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "ndjson")
-        {
-            let text = std::fs::read_to_string(file).unwrap();
-            let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-            let own = lines.filter(|line: &Value| line["broker"] == *broker);
-            stored.extend(own.map(|line| line["payload"].as_str().unwrap().to_owned()));
-        }
-    }
-    let expected: BTreeSet<String> = (1..=NUMBERS).map(|n| n.to_string()).collect();
-    assert_eq!(stored, expected);
-}
-
-/// How many messages [`publish_numbers`] publishes.
-const NUMBERS: u32 = 200;
-
-/// Publishes numbers from 1 on at QoS 1, and returns once all are acknowledged.
-pub fn publish_numbers(port: u16) {
-    let mut command = Command::new("mosquitto_pub");
-    command.args(["-p", &port.to_string(), "-q", "1", "-t", "m/a", "-l"]);
-    let mut publisher = command.stdin(Stdio::piped()).spawn().unwrap();
-    let numbers: String = (1..=NUMBERS).map(|n| format!("{n}\n")).collect();
-    let mut input = publisher.stdin.take().unwrap();
-    input.write_all(numbers.as_bytes()).unwrap();
-    drop(input);
-    assert!(publisher.wait().unwrap().success());
-}
-
 /// How often a socket took something from a stranger.
 pub static THROWN: AtomicU64 = AtomicU64::new(0);
 
@@ -356,7 +154,7 @@ fn throw_at(pid: i32, dice: &mut Dice, over: &AtomicBool) -> u64 {
             let port: u16 = port;
             for _ in 0..20 {
                 let mut bytes = dice.one_of(&STARTS).to_vec();
-                bytes.extend((0..dice.below(300)).map(|_| dice.next() as u8));
+                bytes.extend((0..dice.below(300)).map(|_| dice.throw() as u8));
                 sent += u64::from(sender.send_to(&bytes, ("127.0.0.1", port)).is_ok());
                 if connections.len() < 200
                     && let Ok(mut connection) = TcpStream::connect(("127.0.0.1", port))

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Dice, ended_well, files_below, reads, short_run};
+use pubgauge_testing::hostile::{Dice, ended_well, files_below, reads};
+
+use super::short_run;
 use crate::common::*;
 
 /// What pages, spreadsheets, terminals, shells, paths and other forms obey.

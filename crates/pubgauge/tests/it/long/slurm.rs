@@ -9,8 +9,9 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use pubgauge_testing::free_port;
+
 use common::hosts::{Hosts, counts, flags, named, paced, paced_on};
-use common::servers::free_port;
 use common::*;
 
 /// Longest time that a part of Slurm takes to start on a busy machine, or to end.
@@ -289,12 +290,7 @@ fn a_node_that_is_gone_breaks_its_trial() {
     let more = ["--duration", "3s", "--warm-up", "200ms", "--repeats", "2"];
     flags.extend(more.map(str::to_owned));
     let mut run = slurm.run(&paced("run", &flags));
-    let measures = || {
-        place
-            .processes()
-            .iter()
-            .any(|(pid, _)| Started::is_measuring(*pid))
-    };
+    let measures = || place.processes().iter().any(|(pid, _)| is_measuring(*pid));
     run.until("a measurement", measures);
     // Its daemon, what that has started, and the workers: the node has lost its power.
     for process in hosts.processes(1) {

@@ -5,9 +5,10 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::servers::Mosquitto;
-use common::*;
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::throttle::Rules;
+
+use common::*;
 use serde_json::Value;
 
 /// What the link takes, messages a second.

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::servers::Mosquitto;
-use common::*;
+use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::throttle::{Direction, Direction::*, Passage, Rules, Throttle};
+
+use common::*;
 use serde_json::Value;
 
 /// Rates and delays are planted in real time: one test after the other.

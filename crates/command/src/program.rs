@@ -1,0 +1,35 @@
+//! From the command line to the exit code.
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::exit::{self, BAD_INPUT, Ending, FINE, tell};
+use crate::signals;
+
+/// Reads the command line, acts by it, and ends the process with the exit code. An early end is told on standard error.
+pub fn run<C: Parser>(act: impl FnOnce(C) -> Result<i32, Ending>) -> ! {
+    let command_line = C::try_parse().unwrap_or_else(|error| end_unread(&error));
+    let ended = signals::ignore_size_limit()
+        .and_then(|()| act(command_line))
+        .and_then(|code| exit::complete().map(|()| code));
+    let code = ended.unwrap_or_else(|ending| {
+        tell!("error: {}", ending.message);
+        ending.code
+    });
+    std::process::exit(signals::exit_code(code));
+}
+
+/// Prints the help or the version that was asked for, which are no errors; everything else here is bad input.
+fn end_unread(error: &clap::Error) -> ! {
+    let is_asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    if is_asked {
+        drop(error.print());
+    } else {
+        // The text repeats the command line, so it is made plain.
+        exit::say(format_args!("{}", error.render()));
+    }
+    std::process::exit(if is_asked { FINE } else { BAD_INPUT });
+}
