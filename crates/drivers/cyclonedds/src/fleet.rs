@@ -9,20 +9,21 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use pubgauge_dds::{check_client, domain};
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
-    Refusal, Resource, Subscription, TopicId, WireBytes, dds_domain,
+    Refusal, Resource, Subscription, TopicId, WireBytes,
 };
 
 pub use self::state::CycloneFleet;
 use self::state::{Client, Phase, Publisher};
 use crate::batch::Batches;
 use crate::ffi::{Domain, Qos, Taken, Wire};
-use crate::native::Ownership;
+use crate::native::{NAME, Ownership};
 use crate::options::{DEFAULT_HOLD_US, Options};
 use crate::patience::Patience;
 use crate::topic::{accept, overlap, partition};
-use crate::{config, domain};
+use crate::{config, ports};
 
 /// How soon a publisher that is held back is looked at again, if nothing was heard before that
 /// may have made room.
@@ -60,7 +61,7 @@ pub struct Statistics {
 
 impl CycloneFleet {
     pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
-        let number = domain_of(config, &options)?;
+        let number = domain::choose(&config.target, options.native.domain, NAME)?;
         let xml = config::xml(&options, number, config.target.network.as_ref());
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let limit = options.cache_limit(config.max_payload);
@@ -74,7 +75,7 @@ impl CycloneFleet {
                 "each worker needs two UDP ports, at most 120 workers of a host share a domain, \
                  and the interface must be up (native.cyclonedds.interface)",
             );
-            error.exhausted = domain::is_full(number).then_some(Resource::Ports);
+            error.exhausted = ports::are_taken(number).then_some(Resource::Ports);
             error
         })?;
         let clock = config.clock.clone();
@@ -181,16 +182,7 @@ impl CycloneFleet {
 
 impl Fleet for CycloneFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        spec.without_will("DDS", "DDS")?;
-        if spec.source.is_some() {
-            return Err(DriverError::with_hint(
-                format!(
-                    "client {}: DDS clients of a worker share their sockets",
-                    spec.name
-                ),
-                "leave the source address out, or set native.cyclonedds.interface",
-            ));
-        }
+        check_client(spec)?;
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
@@ -391,30 +383,6 @@ const CONNECTED: Change = Change::Connected {
     session_present: false,
     address: None,
 };
-
-/// The domain's number on the network.
-fn domain_of(config: &FleetConfig, options: &Options) -> Result<u32, DriverError> {
-    let target = &config.target;
-    let mut domains = target.endpoints.iter().map(|e| dds_domain::of_url(e));
-    let endpoint = domains.next().transpose()?;
-    for other in domains {
-        if Some(other?) != endpoint {
-            return Err(DriverError::with_hint(
-                "the endpoints are of several DDS domains",
-                "the clients of one system share a domain; name one endpoint",
-            ));
-        }
-    }
-    match (options.native.domain, endpoint) {
-        (Some(native), Some(endpoint)) if native != endpoint => Err(DriverError::with_hint(
-            format!("native.cyclonedds.domain is {native}, but the endpoint says {endpoint}"),
-            "leave one of them out",
-        )),
-        (native, endpoint) => Ok(native
-            .or(endpoint)
-            .unwrap_or_else(|| dds_domain::of_scratch(&target.scratch))),
-    }
-}
 
 fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
     let native = &options.native;

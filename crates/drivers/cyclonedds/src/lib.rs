@@ -25,22 +25,23 @@ mod ffi;
 #[cfg(feature = "native")]
 mod fleet;
 
-mod domain;
 mod footprint;
 mod native;
 mod options;
 mod patience;
 #[cfg(all(test, feature = "native"))]
 mod pool_tests;
+mod ports;
 mod topic;
 
 #[cfg(feature = "native")]
 pub use fleet::{CycloneFleet, Statistics};
 
+use pubgauge_dds::domain::MAX_DOMAIN;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted, dds_domain,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
@@ -59,11 +60,7 @@ impl CycloneddsDriver {
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
         let options = accepted("Cyclone DDS", options::resolve(settings))?;
-        Ok(config::xml(
-            &options,
-            domain.min(dds_domain::MAX_DOMAIN),
-            None,
-        ))
+        Ok(config::xml(&options, domain.min(MAX_DOMAIN), None))
     }
 }
 

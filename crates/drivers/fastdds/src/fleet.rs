@@ -9,6 +9,7 @@ mod setup;
 
 use std::collections::{HashMap, VecDeque};
 
+use pubgauge_dds::check_client;
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
     Publish, Refusal, Resource, Subscription, TopicId, WireBytes,
@@ -329,7 +330,7 @@ fn realtime_ns() -> i64 {
 
 impl Fleet for FastddsFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        spec.without_will("DDS", "Fast DDS")?;
+        check_client(spec)?;
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),

@@ -34,10 +34,11 @@ mod native;
 mod options;
 mod topic;
 
+use pubgauge_dds::domain;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted, dds_domain,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
@@ -116,11 +117,7 @@ impl Driver for FastddsDriver {
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let resolved = options::resolve(&config.settings, &config.target);
         let options = accepted("Fast DDS", resolved)?;
-        let domain = match (options.native.domain, config.target.endpoints.first()) {
-            (Some(domain), _) => domain,
-            (None, Some(url)) => dds_domain::of_url(url)?,
-            (None, None) => dds_domain::of_scratch(&config.target.scratch),
-        };
+        let domain = domain::choose(&config.target, options.native.domain, native::NAME)?;
         open(&config, options, domain)
     }
 }

@@ -3,7 +3,11 @@
 use crate::common;
 
 use common::*;
-use pubgauge_driver::{Change, ClientSpec, Clock, Fleet, Publish, Refusal, Target, Will};
+use pubgauge_driver::{
+    Change, ClientSpec, Clock, Course, Fleet, FleetConfig, Publish, Refusal, Target, Will,
+};
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_testing::config;
 use serde_json::json;
 
 #[test]
@@ -398,4 +402,25 @@ fn another_domain_hears_nothing() {
     }
     other.poll_for(50 * MS);
     assert!(other.seen.seen.is_empty());
+}
+
+#[test]
+fn a_fleet_by_another_hosts_clock_sleeps_no_longer_than_it_is_asked_to() {
+    let near = Clock::Monotonic.now();
+    // The other host has been up for ten seconds longer.
+    let course = Course {
+        near,
+        far: near + 10 * SECOND,
+        drift: 0.0,
+    };
+    let asked = FleetConfig {
+        clock: Clock::Converted(course),
+        ..config(Place::new().target(), settings(json!({})))
+    };
+    let fleet = CycloneddsDriver.open_fleet(&asked).expect("opens");
+    let mut rig = Rig::around(Box::new(fleet), 64);
+    let until = asked.clock.now() + 10 * MS;
+    rig.poll(until);
+    let late = asked.clock.now() - until;
+    assert!(late < 5 * SECOND, "{late} ns late");
 }
