@@ -1,10 +1,26 @@
-//! What drivers on DDS libraries have in common.
+//! Common parts of the drivers on DDS libraries: a whole fleet but for the library ([`fleet`]), and its
+//! parts: domains, topics as partitions, and figures of a footprint. No library is known here.
 
+pub mod advertised;
 pub mod domain;
+pub mod fleet;
+pub mod footprint;
+pub mod library;
+pub mod topic;
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pubgauge_driver::{ClientSpec, DriverError};
 
-/// Refuses what no client has in DDS: a will, and an address of its own.
+/// CLOCK_REALTIME, with which DDS stamps messages, ns.
+pub fn realtime_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Refuses a client with a will, or with an address of its own: none has those in DDS.
 ///
 /// # Errors
 /// If there is one.

@@ -23,7 +23,7 @@ mod config;
 #[cfg(feature = "native")]
 mod ffi;
 #[cfg(feature = "native")]
-mod fleet;
+mod library;
 
 mod footprint;
 mod native;
@@ -32,12 +32,12 @@ mod patience;
 #[cfg(all(test, feature = "native"))]
 mod pool_tests;
 mod ports;
-mod topic;
 
 #[cfg(feature = "native")]
-pub use fleet::{CycloneFleet, Statistics};
+pub use library::{Cyclone, CycloneFleet, Statistics};
 
 use pubgauge_dds::domain::MAX_DOMAIN;
+use pubgauge_dds::topic::Filter;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
@@ -106,7 +106,7 @@ impl Driver for CycloneddsDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        topic::accept(subscription).map(|_| ())
+        Filter::new(subscription).map(drop)
     }
 
     fn topology(&self, _target: &Target) -> Topology {
@@ -125,7 +125,7 @@ impl Driver for CycloneddsDriver {
     fn footprint(&self, settings: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
         options::resolve(settings).map_or_else(
             |_| Footprint::default(),
-            |(options, _)| footprint::of(&options, crowd),
+            |(options, _)| footprint::footprint(&options, crowd),
         )
     }
 
@@ -137,19 +137,20 @@ impl Driver for CycloneddsDriver {
 
 #[cfg(feature = "native")]
 impl CycloneddsDriver {
-    /// As [`Driver::open`], for callers that need [`CycloneFleet::statistics`].
+    /// As [`Driver::open`], for callers that need [`Cyclone::statistics`].
     ///
     /// # Errors
     /// As [`Driver::open`].
     pub fn open_fleet(&self, config: &FleetConfig) -> Result<CycloneFleet, DriverError> {
         let options = accepted("Cyclone DDS", options::resolve(&config.settings))?;
-        CycloneFleet::open(config, options)
+        Ok(CycloneFleet::new(config, Cyclone::open(config, options)?))
     }
 }
 
 #[cfg(feature = "native")]
 fn open(config: &FleetConfig, options: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
-    Ok(Box::new(CycloneFleet::open(config, options)?))
+    let library = Cyclone::open(config, options)?;
+    Ok(Box::new(CycloneFleet::new(config, library)))
 }
 
 #[cfg(not(feature = "native"))]

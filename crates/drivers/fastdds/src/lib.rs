@@ -11,7 +11,7 @@
 //! ```
 //!
 //! in plain little-endian CDR (XCDR version 1), so that any DDS implementation can take part.
-//! Topics of pubgauge are partitions (`topic.rs`).
+//! Topics of pubgauge are partitions ([`pubgauge_dds::topic`]).
 //!
 //! Each fleet is one domain participant on the loopback interface; it has threads of its own for
 //! events, for reception and, with asynchronous publishing, for sending. Participants find each
@@ -25,9 +25,9 @@
 #[cfg(feature = "native")]
 mod ffi;
 #[cfg(feature = "native")]
-mod fleet;
-#[cfg(feature = "native")]
 mod janitor;
+#[cfg(feature = "native")]
+mod library;
 
 mod footprint;
 mod native;
@@ -35,6 +35,7 @@ mod options;
 mod topic;
 
 use pubgauge_dds::domain;
+use pubgauge_dds::topic::Filter;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
@@ -91,7 +92,7 @@ impl Driver for FastddsDriver {
         _: &Target,
         asked: &Subscription,
     ) -> Result<(), DriverError> {
-        topic::accept(asked).map(|_| ())
+        topic::check_pattern(&Filter::new(asked)?)
     }
 
     fn topology(&self, _: &Target) -> Topology {
@@ -110,7 +111,7 @@ impl Driver for FastddsDriver {
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
         options::resolve(settings, target).map_or_else(
             |_| Footprint::default(),
-            |(options, _)| footprint::of(&options, crowd),
+            |(options, _)| footprint::footprint(&options, crowd),
         )
     }
 
@@ -128,9 +129,8 @@ fn open(
     options: options::Options,
     domain: u32,
 ) -> Result<Box<dyn Fleet>, DriverError> {
-    Ok(Box::new(fleet::FastddsFleet::open(
-        config, options, domain,
-    )?))
+    let library = library::FastDds::open(config, options, domain)?;
+    Ok(Box::new(library::FastddsFleet::new(config, library)))
 }
 
 #[cfg(not(feature = "native"))]

@@ -99,14 +99,14 @@ fn keep_last_keeps_the_last_and_keep_all_all() {
 #[test]
 fn a_missed_deadline_is_counted() {
     let mut pair = Pair::open(&native(json!({"deadline-ms": 400})));
-    let before = pair.into.fleet.statistics().deadlines_missed;
+    let before = statistics(&pair.into).deadlines_missed;
     for n in 0..40 {
         pair.send(n..n + 1, 64);
         pair.into.poll_for(20 * MS);
     }
-    let kept = pair.into.fleet.statistics().deadlines_missed;
+    let kept = statistics(&pair.into).deadlines_missed;
     pair.into.poll_for(1500 * MS);
-    let missed = pair.into.fleet.statistics().deadlines_missed;
+    let missed = statistics(&pair.into).deadlines_missed;
     // What was missed while the test began is no matter.
     assert!(
         kept - before <= 1 && missed >= kept + 2,
@@ -374,7 +374,7 @@ fn writers_with_another_qos_are_counted() {
     let from = out.named("p");
     out.fleet.advertise(from, "a/b").unwrap();
     let start = Clock::Monotonic.now();
-    while into.fleet.statistics().incompatible_writers == 0 {
+    while statistics(&into).incompatible_writers == 0 {
         assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         into.poll_for(20 * MS);
     }
