@@ -1,11 +1,12 @@
 //! Common parts of the drivers on DDS libraries: a whole fleet but for the library ([`fleet`]), and its
-//! parts: domains, topics as partitions, and figures of a footprint. No library is known here.
+//! parts: domains, topics as partitions, settings that DDS itself answers, and figures of a footprint. No library is known here.
 
 pub mod advertised;
 pub mod domain;
 pub mod fleet;
 pub mod footprint;
 pub mod library;
+pub mod settings;
 pub mod topic;
 
 use std::time::{SystemTime, UNIX_EPOCH};
