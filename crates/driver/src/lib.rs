@@ -9,7 +9,6 @@ mod address;
 pub mod capability;
 mod check;
 pub mod clock;
-pub mod dds_domain;
 mod driver;
 mod drivers;
 pub mod footprint;

@@ -39,11 +39,11 @@ struct pg_sample {
   uint32_t device;
 };
 
-// UDP datagrams and their bytes, without IP and UDP headers.
+// UDP datagrams and their bytes, without IP and UDP headers; of the layout of `Traffic` in crates/dds.
 struct pg_wire {
   uint64_t sent_bytes;
-  uint64_t sent_datagrams;
   uint64_t received_bytes;
+  uint64_t sent_datagrams;
   uint64_t received_datagrams;
 };
 

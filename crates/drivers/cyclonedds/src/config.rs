@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use pubgauge_driver::{Batching, OnNetwork};
 
-use crate::domain::highest_index;
 use crate::options::Options;
+use crate::ports::highest_index;
 
 /// Receive buffer asked of the kernel, bytes: its usual net.core.rmem_max. Cyclone's own default
 /// is 1 MiB, less than one message of 2 MiB.

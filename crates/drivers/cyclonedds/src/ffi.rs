@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use pubgauge_driver::Nanos;
+use pubgauge_dds::library::Traffic;
+use pubgauge_driver::{DriverError, Nanos, Resource};
 
 /// Most messages taken with one call.
 pub(crate) const MOST: usize = 64;
@@ -37,16 +38,6 @@ struct RawSample {
     device: u32,
 }
 
-/// As `struct pg_wire`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wire {
-    pub(crate) sent_bytes: u64,
-    pub(crate) sent_datagrams: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) received_datagrams: u64,
-}
-
 #[repr(C)]
 struct RawFleet {
     _private: [u8; 0],
@@ -67,7 +58,7 @@ unsafe extern "C" {
     ) -> *mut RawFleet;
     fn pg_fleet_close(fleet: *mut RawFleet);
     fn pg_wire_counts(fleet: *const RawFleet) -> bool;
-    fn pg_wire_read(fleet: *const RawFleet, out: *mut Wire);
+    fn pg_wire_read(fleet: *const RawFleet, out: *mut Traffic);
     fn pg_writer_new(fleet: *mut RawFleet, partition: *const c_char, qos: *const Qos) -> i32;
     fn pg_writer_free(fleet: *mut RawFleet, writer: i32);
     fn pg_write(
@@ -125,17 +116,20 @@ pub(crate) fn version() -> String {
 }
 
 /// `PG_NO_MEMORY`.
-pub(crate) const NO_MEMORY: i32 = i32::MIN;
+const NO_MEMORY: i32 = i32::MIN;
 
-/// A return code in words.
-pub(crate) fn explain(code: i32) -> String {
+/// The error of a return code.
+pub(crate) fn failed(what: &str, code: i32) -> DriverError {
     if code == NO_MEMORY {
-        return "out of memory".into();
+        let text = format!("Cyclone DDS: {what}: out of memory");
+        return DriverError::exhausted(text, Resource::Memory);
     }
     // SAFETY: dds_strretcode returns a string literal for every code.
-    unsafe { CStr::from_ptr(dds_strretcode(code)) }
-        .to_string_lossy()
-        .into_owned()
+    let words = unsafe { CStr::from_ptr(dds_strretcode(code)) }.to_string_lossy();
+    // Cyclone does not say which resource it lacked.
+    let mut error = DriverError::new(format!("Cyclone DDS: {what}: {words}"));
+    error.exhausted = Resource::missing_now();
+    error
 }
 
 /// A domain with its participant and topic, and Cyclone's threads. Used by one thread: not Sync.
@@ -191,17 +185,17 @@ impl Domain {
         })
     }
 
-    /// Whether [`Domain::wire`] counts.
+    /// Whether [`Domain::traffic`] counts.
     pub(crate) fn counts(&self) -> bool {
         // SAFETY: the domain lives.
         unsafe { pg_wire_counts(self.raw.as_ptr()) }
     }
 
-    pub(crate) fn wire(&self) -> Wire {
-        let mut wire = Wire::default();
-        // SAFETY: the domain lives, `wire` is writable.
-        unsafe { pg_wire_read(self.raw.as_ptr(), &mut wire) };
-        wire
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = Traffic::default();
+        // SAFETY: the domain lives, `traffic` is writable and has the layout of `struct pg_wire`.
+        unsafe { pg_wire_read(self.raw.as_ptr(), &mut traffic) };
+        traffic
     }
 
     pub(crate) fn writer(&self, partition: &CStr, qos: &Qos) -> Result<Writer, i32> {

@@ -23,24 +23,25 @@ mod config;
 #[cfg(feature = "native")]
 mod ffi;
 #[cfg(feature = "native")]
-mod fleet;
+mod library;
 
-mod domain;
 mod footprint;
 mod native;
 mod options;
 mod patience;
 #[cfg(all(test, feature = "native"))]
 mod pool_tests;
-mod topic;
+mod ports;
 
 #[cfg(feature = "native")]
-pub use fleet::{CycloneFleet, Statistics};
+pub use library::{Cyclone, CycloneFleet, Statistics};
 
+use pubgauge_dds::domain::MAX_DOMAIN;
+use pubgauge_dds::topic::Filter;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted, dds_domain,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
@@ -59,11 +60,7 @@ impl CycloneddsDriver {
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
         let options = accepted("Cyclone DDS", options::resolve(settings))?;
-        Ok(config::xml(
-            &options,
-            domain.min(dds_domain::MAX_DOMAIN),
-            None,
-        ))
+        Ok(config::xml(&options, domain.min(MAX_DOMAIN), None))
     }
 }
 
@@ -109,7 +106,7 @@ impl Driver for CycloneddsDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        topic::accept(subscription).map(|_| ())
+        Filter::new(subscription).map(drop)
     }
 
     fn topology(&self, _target: &Target) -> Topology {
@@ -128,7 +125,7 @@ impl Driver for CycloneddsDriver {
     fn footprint(&self, settings: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
         options::resolve(settings).map_or_else(
             |_| Footprint::default(),
-            |(options, _)| footprint::of(&options, crowd),
+            |(options, _)| footprint::footprint(&options, crowd),
         )
     }
 
@@ -140,19 +137,20 @@ impl Driver for CycloneddsDriver {
 
 #[cfg(feature = "native")]
 impl CycloneddsDriver {
-    /// As [`Driver::open`], for callers that need [`CycloneFleet::statistics`].
+    /// As [`Driver::open`], for callers that need [`Cyclone::statistics`].
     ///
     /// # Errors
     /// As [`Driver::open`].
     pub fn open_fleet(&self, config: &FleetConfig) -> Result<CycloneFleet, DriverError> {
         let options = accepted("Cyclone DDS", options::resolve(&config.settings))?;
-        CycloneFleet::open(config, options)
+        Ok(CycloneFleet::new(config, Cyclone::open(config, options)?))
     }
 }
 
 #[cfg(feature = "native")]
 fn open(config: &FleetConfig, options: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
-    Ok(Box::new(CycloneFleet::open(config, options)?))
+    let library = Cyclone::open(config, options)?;
+    Ok(Box::new(CycloneFleet::new(config, library)))
 }
 
 #[cfg(not(feature = "native"))]

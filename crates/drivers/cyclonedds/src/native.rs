@@ -1,6 +1,6 @@
 //! The settings that only this driver knows: `native.cyclonedds.*`.
 
-use pubgauge_driver::dds_domain::MAX_DOMAIN;
+use pubgauge_dds::domain::MAX_DOMAIN;
 use pubgauge_driver::{NativeSettings, Resolution, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,8 +1,9 @@
 //! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
 
+use pubgauge_dds::settings::{decide_common, is_reliable};
 use pubgauge_driver::{
-    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
-    Settings, Traits, Transport, becomes, cannot,
+    Batching, Durability, OnFull, Resolution, Resolved, Settings, Traits, Transport, becomes,
+    cannot,
 };
 
 use crate::native::{Multicast, Native};
@@ -77,20 +78,8 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
     let mut answer = Resolution::default();
     let native = Native::read(settings, &mut answer);
 
-    answer.decide("pattern", settings.pattern, |p| match p {
-        None | Some(MessagingPattern::PublishSubscribe) => {
-            becomes("DDS topic `pubgauge`; the topic is the publisher's PARTITION")
-        }
-        Some(MessagingPattern::PointToPoint) => cannot(
-            "DDS has no queues: every matching reader gets every message; use \
-             publish-subscribe with a topic for each receiver",
-        ),
-        Some(MessagingPattern::RequestReply) => cannot(
-            "Cyclone DDS has no DDS-RPC; use a ping-pong workload, which asks and answers on \
-             two topics",
-        ),
-    });
-    let reliable = reliability(&mut answer, settings);
+    decide_common(&mut answer, settings);
+    let reliable = is_reliable(settings);
     answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) if settings.last_value == Some(true) => {
             becomes("DURABILITY TRANSIENT_LOCAL: kept in the writer's memory")
@@ -101,19 +90,6 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
              have; use memory",
         ),
     });
-    answer.decide("session", settings.session, |s| match s {
-        None | Some(Session::Clean) => becomes("a reader that goes is forgotten"),
-        Some(_) => cannot(
-            "DDS keeps nothing for a reader that has gone; last-value = true gives a late one \
-             the last message of each writer",
-        ),
-    });
-    answer.absent(
-        "session-expiry-s",
-        &settings.session_expiry_s,
-        "no sessions",
-        "DDS has no sessions; leave it out",
-    );
     answer.decide("last-value", settings.last_value, |l| match l {
         None | Some(false) => becomes("none kept"),
         Some(true) if !reliable => cannot(
@@ -180,13 +156,6 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
             3 * u32::from(s)
         )),
     });
-    answer.absent(
-        "user-properties",
-        &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
-        "none",
-        "a DDS message has the fields of its type only; leave them out",
-    );
-
     let options = Options {
         reliable,
         writer_depth,
@@ -201,34 +170,6 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
         native,
     };
     answer.finish(options)
-}
-
-fn reliability(answer: &mut Resolution, settings: &Settings) -> bool {
-    let reliable = !matches!(
-        settings.reliability,
-        Some(Reliability::AtMostOnce | Reliability::BestEffort)
-    );
-    answer.decide("reliability", settings.reliability, |r| {
-        becomes(match r {
-            Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-                "RELIABILITY BEST_EFFORT: sequence numbers keep order and exclude duplicates, \
-                 nothing is sent again"
-            }
-            None | Some(Reliability::Reliable) => {
-                "RELIABILITY RELIABLE: sent again until each matched reader has it"
-            }
-            Some(Reliability::AtLeastOnce) => {
-                "RELIABILITY RELIABLE: sent again until each matched reader has it (and never \
-                 twice), while writer and reader live"
-            }
-            Some(Reliability::ExactlyOnce) => {
-                "RELIABILITY RELIABLE: sent again until each matched reader has it, duplicates \
-                 excluded by sequence numbers; once while writer and reader live, as nothing \
-                 survives either"
-            }
-        })
-    });
-    reliable
 }
 
 /// Depths of writers and readers, and the limit of a KEEP_ALL reader: `queue-limit` and

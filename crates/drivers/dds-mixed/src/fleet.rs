@@ -256,3 +256,120 @@ impl Fleet for MixedFleet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A fleet that takes clients until it is told not to, and notes those that are aborted.
+    struct Pretend {
+        takes: Rc<RefCell<bool>>,
+        clients: u32,
+        news: Vec<(ClientId, Change)>,
+        aborted: Rc<RefCell<Vec<ClientId>>>,
+    }
+
+    const CONNECTED: Change = Change::Connected {
+        session_present: false,
+        address: None,
+    };
+
+    impl Fleet for Pretend {
+        fn connect(&mut self, _: &ClientSpec) -> Result<ClientId, DriverError> {
+            if !*self.takes.borrow() {
+                return Err(DriverError::new("refused"));
+            }
+            let id = ClientId(self.clients);
+            self.clients += 1;
+            self.news.push((id, CONNECTED));
+            Ok(id)
+        }
+
+        fn subscribe(&mut self, _: ClientId, _: &Subscription) -> Result<(), DriverError> {
+            unimplemented!()
+        }
+
+        fn advertise(&mut self, _: ClientId, _: &str) -> Result<TopicId, DriverError> {
+            unimplemented!()
+        }
+
+        fn publish(&mut self, _: ClientId, _: TopicId, _: Payload<'_>, _: u64) -> Publish {
+            unimplemented!()
+        }
+
+        fn poll(&mut self, _: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+            for (id, change) in self.news.drain(..) {
+                events.changed(id, change);
+            }
+            Ok(())
+        }
+
+        fn disconnect(&mut self, _: ClientId) {}
+
+        fn abort(&mut self, id: ClientId) {
+            self.news.retain(|(client, _)| *client != id);
+            self.aborted.borrow_mut().push(id);
+        }
+
+        fn reconnect(&mut self, _: ClientId) -> Result<(), DriverError> {
+            unimplemented!()
+        }
+
+        fn unsettled(&self) -> u64 {
+            0
+        }
+
+        fn wire_bytes(&self) -> WireBytes {
+            WireBytes::default()
+        }
+
+        fn close(&mut self, _: Nanos) {}
+    }
+
+    #[derive(Default)]
+    struct Changes(Vec<(ClientId, Change)>);
+
+    impl Events for Changes {
+        fn arrived(&mut self) {}
+        fn delivered(&mut self, _: ClientId, _: Delivery<'_>) {}
+        fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
+        fn changed(&mut self, client: ClientId, change: Change) {
+            self.0.push((client, change));
+        }
+    }
+
+    #[test]
+    fn a_client_that_one_library_refuses_leaves_nothing_in_the_other() {
+        let aborted = Rc::new(RefCell::new(Vec::new()));
+        let takes = Rc::new(RefCell::new(false));
+        let side = |takes: &Rc<RefCell<bool>>| {
+            Box::new(Pretend {
+                takes: takes.clone(),
+                clients: 0,
+                news: Vec::new(),
+                aborted: aborted.clone(),
+            })
+        };
+        let out = side(&Rc::new(RefCell::new(true)));
+        let mut fleet = MixedFleet::new(out, side(&takes), Clock::Monotonic);
+        let both = ClientSpec {
+            publishes: true,
+            subscribes: true,
+            ..ClientSpec::default()
+        };
+        assert!(fleet.connect(&both).is_err());
+        assert_eq!(*aborted.borrow(), [ClientId(0)]);
+        let mut changes = Changes::default();
+        fleet.poll(0, &mut changes).expect("polls");
+        assert_eq!(changes.0, []);
+        // The next one has its number, and is connected once.
+        *takes.borrow_mut() = true;
+        assert_eq!(fleet.connect(&both), Ok(ClientId(0)));
+        fleet.poll(0, &mut changes).expect("polls");
+        fleet.poll(0, &mut changes).expect("polls");
+        assert_eq!(changes.0, [(ClientId(0), CONNECTED)]);
+    }
+}

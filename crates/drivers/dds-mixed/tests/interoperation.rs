@@ -72,25 +72,6 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     }
 }
 
-#[test]
-fn a_client_that_one_library_refuses_leaves_nothing_in_the_other() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    let fleet = Mixed::FAST_TO_CYCLONE.open(config(target(&scratch), Settings::default()));
-    let mut rig = CheckedRig::around(fleet.expect("opens"), 64);
-    // Cyclone DDS has one socket for all clients, Fast DDS does not look at the address.
-    let mut refused = Rig::spec("refused");
-    refused.source = Some([127, 0, 1, 2].into());
-    assert!(rig.fleet.connect(&refused).is_err());
-    rig.poll_for(SECOND / 50);
-    assert!(rig.seen.changes.is_empty());
-    // The next one has its number, and is connected once.
-    let client = rig.fleet.connect(&Rig::spec("both")).expect("connects");
-    let connected = |change: &Change| matches!(change, Change::Connected { .. });
-    assert!(rig.poll_until(60 * SECOND, |seen| seen.has(client, connected)));
-    let times = rig.seen.changes.iter();
-    assert_eq!(times.filter(|(_, change)| connected(change)).count(), 1);
-}
-
 /// What takes long.
 mod long {
     use super::*;

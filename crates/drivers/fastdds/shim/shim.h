@@ -50,6 +50,7 @@ typedef struct {
     int64_t source_ns;             /* the writer's clock (CLOCK_REALTIME) */
 } pgf_sample;
 
+/* Same layout as `Traffic` in crates/dds. */
 typedef struct {
     uint64_t sent_bytes, received_bytes, sent_datagrams, received_datagrams;
 } pgf_traffic;

@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::NonNull;
 
+use pubgauge_dds::library::Traffic;
 use pubgauge_driver::{DriverError, Resource};
 
 /// `pgf_config`, field for field.
@@ -51,16 +52,6 @@ pub(crate) struct RawSample {
     len: usize,
     /// When it was written, by the writer's CLOCK_REALTIME, ns.
     pub source_ns: i64,
-}
-
-/// `pgf_traffic`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
-    pub sent_bytes: u64,
-    pub received_bytes: u64,
-    pub sent_datagrams: u64,
-    pub received_datagrams: u64,
 }
 
 #[repr(C)]
@@ -197,7 +188,7 @@ impl Participant {
 
     pub(crate) fn traffic(&self) -> Traffic {
         let mut traffic = Traffic::default();
-        // SAFETY: a live participant and a place to write to.
+        // SAFETY: a live participant and a place to write to, of the layout of `pgf_traffic`.
         unsafe { pgf_traffic_read(self.0.as_ptr(), &mut traffic) };
         traffic
     }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! in plain little-endian CDR (XCDR version 1), so that any DDS implementation can take part.
-//! Topics of pubgauge are partitions (`topic.rs`).
+//! Topics of pubgauge are partitions ([`pubgauge_dds::topic`]).
 //!
 //! Each fleet is one domain participant on the loopback interface; it has threads of its own for
 //! events, for reception and, with asynchronous publishing, for sending. Participants find each
@@ -25,19 +25,21 @@
 #[cfg(feature = "native")]
 mod ffi;
 #[cfg(feature = "native")]
-mod fleet;
-#[cfg(feature = "native")]
 mod janitor;
+#[cfg(feature = "native")]
+mod library;
 
 mod footprint;
 mod native;
 mod options;
 mod topic;
 
+use pubgauge_dds::domain;
+use pubgauge_dds::topic::Filter;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted, dds_domain,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
@@ -90,7 +92,7 @@ impl Driver for FastddsDriver {
         _: &Target,
         asked: &Subscription,
     ) -> Result<(), DriverError> {
-        topic::accept(asked).map(|_| ())
+        topic::check_pattern(&Filter::new(asked)?)
     }
 
     fn topology(&self, _: &Target) -> Topology {
@@ -109,18 +111,14 @@ impl Driver for FastddsDriver {
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
         options::resolve(settings, target).map_or_else(
             |_| Footprint::default(),
-            |(options, _)| footprint::of(&options, crowd),
+            |(options, _)| footprint::footprint(&options, crowd),
         )
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let resolved = options::resolve(&config.settings, &config.target);
         let options = accepted("Fast DDS", resolved)?;
-        let domain = match (options.native.domain, config.target.endpoints.first()) {
-            (Some(domain), _) => domain,
-            (None, Some(url)) => dds_domain::of_url(url)?,
-            (None, None) => dds_domain::of_scratch(&config.target.scratch),
-        };
+        let domain = domain::choose(&config.target, options.native.domain, native::NAME)?;
         open(&config, options, domain)
     }
 }
@@ -131,9 +129,8 @@ fn open(
     options: options::Options,
     domain: u32,
 ) -> Result<Box<dyn Fleet>, DriverError> {
-    Ok(Box::new(fleet::FastddsFleet::open(
-        config, options, domain,
-    )?))
+    let library = library::FastDds::open(config, options, domain)?;
+    Ok(Box::new(library::FastddsFleet::new(config, library)))
 }
 
 #[cfg(not(feature = "native"))]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use pubgauge_driver::dds_domain::MAX_DOMAIN;
+use pubgauge_dds::domain::MAX_DOMAIN;
 use pubgauge_driver::{NativeSettings, Resolution, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;

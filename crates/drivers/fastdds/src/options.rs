@@ -1,8 +1,9 @@
 //! What the neutral and native settings become in Fast DDS's terms.
 
+use pubgauge_dds::settings::{decide_common, is_reliable};
 use pubgauge_driver::{
-    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
-    Settings, Target, Traits, Transport, becomes, cannot, spelt,
+    Batching, Durability, OnFull, Resolution, Resolved, Settings, Target, Traits, Transport,
+    becomes, cannot, spelt,
 };
 
 use crate::native::{NAME, Native, Preset, PublishMode, Scheduler, ns};
@@ -133,13 +134,6 @@ impl Options {
     }
 }
 
-fn best_effort(settings: &Settings) -> bool {
-    matches!(
-        settings.reliability,
-        Some(Reliability::AtMostOnce | Reliability::BestEffort)
-    )
-}
-
 fn usual_reader_samples(preset: Preset) -> i32 {
     match preset {
         Preset::Default => LIBRARY_SAMPLES,
@@ -170,32 +164,10 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
         Preset::Tuned
     };
     let native = Native::read(settings, variant, &mut answer);
-    let reliable = !best_effort(settings);
+    let reliable = is_reliable(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
-    answer.decide("pattern", settings.pattern, |p| match p {
-        None | Some(MessagingPattern::PublishSubscribe) => becomes("data writers and data readers"),
-        Some(MessagingPattern::PointToPoint) => cannot(
-            "every matching data reader gets every sample; use publish-subscribe with a topic for \
-             each receiver",
-        ),
-        Some(MessagingPattern::RequestReply) => cannot(
-            "DDS-RPC is not built in; use a ping-pong workload, which asks and answers on two \
-             topics",
-        ),
-    });
-    answer.decide("reliability", settings.reliability, |r| match r {
-        Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-            becomes("BEST_EFFORT_RELIABILITY_QOS: nothing is sent again")
-        }
-        None | Some(Reliability::Reliable) => {
-            becomes("RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS")
-        }
-        Some(Reliability::AtLeastOnce | Reliability::ExactlyOnce) => becomes(
-            "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS: no loss and no duplicates while both \
-             ends live",
-        ),
-    });
+    decide_common(&mut answer, settings);
     answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) if settings.last_value == Some(true) => {
             becomes("TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer")
@@ -209,19 +181,6 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
              PERSISTENT durability) is not built in: use memory",
         ),
     });
-    answer.decide("session", settings.session, |s| match s {
-        None | Some(Session::Clean) => becomes("forgotten with its data reader"),
-        Some(_) => cannot(
-            "writers forget a reader that has gone, and what it missed; use clean, with \
-             last-value = true for the newest sample",
-        ),
-    });
-    answer.absent(
-        "session-expiry-s",
-        &settings.session_expiry_s,
-        "no sessions",
-        "DDS has no sessions; leave it out",
-    );
     answer.decide("last-value", settings.last_value, |l| match l {
         None | Some(false) => becomes("no"),
         Some(true) if !reliable => {
@@ -290,12 +249,6 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
         "participants announce themselves every 3 s, and are given up after 20 s of silence",
         "the library's announcements (3 s, lease 20 s) are left as they are; leave it out",
     );
-    answer.absent(
-        "user-properties",
-        &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
-        "none",
-        "the data type has no field for them; leave them out",
-    );
     contradictions(&mut answer, settings, &native, shared_memory);
 
     let count = |n: Option<u32>| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
@@ -316,7 +269,7 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
 }
 
 fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
-    let reliable = !best_effort(settings);
+    let reliable = is_reliable(settings);
     let keeps_all = settings.last_value != Some(true)
         && settings.conflate != Some(true)
         && native.history_depth.is_none();
@@ -368,14 +321,14 @@ fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
             "best effort has no acknowledgements that could hold a publisher back; use reliable",
         ),
         Some(OnFull::Drop) => becomes(
-            "max_blocking_time 0: a write that finds the writer's history full is refused, \
-             counted, and not tried again",
+            "HISTORY KEEP_ALL, max_blocking_time 0: a write that finds the writer's history full \
+             is refused, counted, and not tried again",
         ),
         None if !keeps_all => becomes("the oldest sample gives way"),
         None if !reliable => becomes("a sent sample makes room at once; full readers drop"),
         None | Some(OnFull::Block) => becomes(
-            "max_blocking_time 0: a write that finds the writer's history full is tried again \
-             when acknowledgements come",
+            "HISTORY KEEP_ALL, max_blocking_time 0: a write that finds the writer's history full \
+             is tried again when acknowledgements come",
         ),
     });
 }
@@ -451,7 +404,7 @@ fn contradictions(
             "last-value decides it; leave one of them out",
         ),
         (
-            durability && !last_value && best_effort(settings),
+            durability && !last_value && !is_reliable(settings),
             "writer-durability",
             "best-effort samples are never acknowledged, and go at once; use reliable",
         ),

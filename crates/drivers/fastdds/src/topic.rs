@@ -1,22 +1,7 @@
-//! Topics and filters as DDS partitions.
-//!
-//! All messages have one DDS topic. A topic of pubgauge, `a/b/c`, is the partition of the writer's
-//! Publisher; filters are the partitions of the Subscriber, which may be patterns of POSIX fnmatch
-//! (DDS 1.4, section 2.2.3.13). Matching is done once, in discovery; no message is filtered.
-//!
-//! | filter | partitions of the Subscriber |
-//! |---|---|
-//! | `a/b` | `a/b` |
-//! | `a/#` | `a`, `a/*`: `a` itself and everything below, but not `ab` |
-//! | `#` | `*` |
-//!
-//! `a/+/c` cannot be expressed: `*` also matches several levels.
+//! Limits of the library on partitions.
 
-use pubgauge_driver::{DriverError, Subscription};
-
-/// Partition names are announced in discovery; the DDS-RTPS parameter list is limited to 64 kB,
-/// and no implementation is asked for more than this.
-const LONGEST: usize = 255;
+use pubgauge_dds::topic::Filter;
+use pubgauge_driver::DriverError;
 
 /// Bytes of partition names that a reader may announce. The library announces a reader in one datagram, of 65,500 bytes at
 /// most, with some 300 more of its own: 1,627 names of 40 bytes were heard of, 1,632 never (Fast DDS 2.9.1), without a word.
@@ -42,107 +27,39 @@ pub(crate) fn check_announced(partitions: &[String]) -> Result<(), String> {
     ))
 }
 
-/// Checks a topic to publish to, which is its own partition.
+/// Refuses a filter whose partitions match more than it does: the library does not tell a reader in which partition
+/// a sample was written.
 ///
 /// # Errors
-/// A topic that would be a pattern, an empty or a too long one.
-pub(crate) fn partition(topic: &str) -> Result<&str, DriverError> {
-    if topic.contains(['+', '#']) {
-        return Err(DriverError::with_hint(
-            format!("the topic {topic:?} holds a wildcard"),
-            "`+` and `#` belong into filters; a message goes to one exact topic",
-        ));
+/// It has `+`.
+pub(crate) fn check_pattern(filter: &Filter) -> Result<(), DriverError> {
+    if !filter.is_wider {
+        return Ok(());
     }
-    plain(topic, "topic")?;
-    Ok(topic)
-}
-
-/// The partitions that a subscription asks for.
-///
-/// # Errors
-/// A group, which DDS does not have; `+`; what would be a pattern.
-pub(crate) fn accept(subscription: &Subscription) -> Result<Vec<String>, DriverError> {
-    if let Some(group) = &subscription.group {
-        return Err(DriverError::with_hint(
-            format!(
-                "the group {group:?}: DDS has no shared subscriptions, every matching reader gets every sample"
-            ),
-            "leave the group out",
-        ));
-    }
-    let filter = subscription.filter.as_str();
-    if filter == "#" {
-        return Ok(vec!["*".to_owned()]);
-    }
-    let root = filter.strip_suffix("/#");
-    let exact = root.unwrap_or(filter);
-    if exact.split('/').any(|level| level == "+") {
-        return Err(DriverError::with_hint(
-            format!(
-                "the filter {filter:?} has the wildcard `+`: filters become DDS partitions, whose \
-                 `*` also stands for several levels"
-            ),
-            "use exact topics, or `#` at the end",
-        ));
-    }
-    if exact.contains(['+', '#']) {
-        return Err(DriverError::with_hint(
-            format!("the filter {filter:?} has a wildcard in the wrong place"),
-            "`#` is a whole last level",
-        ));
-    }
-    plain(exact, "filter")?;
-    let mut partitions = vec![exact.to_owned()];
-    if root.is_some() {
-        partitions.push(format!("{exact}/*"));
-    }
-    Ok(partitions)
-}
-
-fn plain(text: &str, what: &str) -> Result<(), DriverError> {
-    // An empty name is the default partition, which `*` does not match.
-    if text.is_empty() || text.len() > LONGEST {
-        return Err(DriverError::with_hint(
-            format!("the {what} {text:?} is empty or longer than {LONGEST} bytes"),
-            "it becomes the name of a DDS partition",
-        ));
-    }
-    if text.contains(['*', '?', '[', ']', '\\', '\0']) {
-        return Err(DriverError::with_hint(
-            format!("the {what} {text:?} would be a pattern as a DDS partition"),
-            "choose topics without * ? [ ] \\ and zero bytes",
-        ));
-    }
-    Ok(())
+    Err(DriverError::with_hint(
+        format!(
+            "the filter {:?} has the wildcard `+`: filters become DDS partitions, whose `*` also \
+             stands for several levels",
+            filter.text
+        ),
+        "use exact topics, or `#` at the end",
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn filter(text: &str) -> Result<Vec<String>, DriverError> {
-        accept(&Subscription::to(text))
-    }
+    use pubgauge_driver::Subscription;
 
     #[test]
-    fn filters_become_partitions() {
-        assert_eq!(filter("a/b").unwrap(), ["a/b"]);
-        assert_eq!(filter("a/#").unwrap(), ["a", "a/*"]);
-        assert_eq!(filter("#").unwrap(), ["*"]);
-    }
-
-    #[test]
-    fn what_dds_cannot_say_is_refused() {
-        for bad in [
-            "", "a/+/c", "+", "a/+/#", "a#", "#/a", "a/#/b", "a+/b", "a*", "a?", "[a]", "a\\b",
-        ] {
-            assert!(filter(bad).is_err(), "{bad}");
-            assert!(partition(bad).is_err(), "{bad}");
+    fn wildcards_for_one_level_are_refused() {
+        let check = |text: &str| check_pattern(&Filter::new(&Subscription::to(text)).unwrap());
+        for text in ["a/b", "a/#", "#"] {
+            assert_eq!(check(text), Ok(()), "{text}");
         }
-        assert!(partition(&"x".repeat(256)).is_err());
-        let shared = Subscription::to("a").of_group("g");
-        assert!(accept(&shared).unwrap_err().what.contains("shared"));
+        for text in ["+", "a/+/c", "a/+/#"] {
+            assert!(check(text).unwrap_err().what.contains("`+`"), "{text}");
+        }
     }
 
     #[test]
@@ -156,34 +73,5 @@ mod tests {
         let why = check_announced(&names(1700)).unwrap_err();
         assert!(why.contains("1700 topics take 68000 bytes"), "{why}");
         assert!(why.contains("about 1627 topics"), "{why}");
-    }
-
-    /// fnmatch(3) itself, as the library calls it.
-    fn fnmatch(pattern: &str, text: &str) -> bool {
-        let (pattern, text) = (
-            std::ffi::CString::new(pattern).unwrap(),
-            std::ffi::CString::new(text).unwrap(),
-        );
-        // SAFETY: two NUL-terminated strings.
-        unsafe { libc::fnmatch(pattern.as_ptr(), text.as_ptr(), libc::FNM_NOESCAPE) == 0 }
-    }
-
-    proptest! {
-        #[test]
-        fn partitions_match_what_the_filter_means(
-            topic in "[ab]{1,2}(/[ab]{1,2}){0,3}",
-            root in "[ab]{1,2}(/[ab]{1,2}){0,2}",
-            below: bool,
-        ) {
-            let text = if below { format!("{root}/#") } else { root.clone() };
-            let wanted = topic == root || below && topic.starts_with(&format!("{root}/"));
-            let got = filter(&text).unwrap().iter().any(|p| fnmatch(p, partition(&topic).unwrap()));
-            prop_assert_eq!(got, wanted);
-        }
-
-        #[test]
-        fn never_panics(text in ".*") {
-            let _ = (filter(&text), partition(&text));
-        }
     }
 }

@@ -3,7 +3,11 @@
 use crate::common;
 
 use common::*;
-use pubgauge_driver::{Change, ClientSpec, Clock, Fleet, Publish, Refusal, Target, Will};
+use pubgauge_driver::{
+    Change, ClientSpec, Clock, Course, Fleet, FleetConfig, Publish, Refusal, Target, Will,
+};
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_testing::config;
 use serde_json::json;
 
 #[test]
@@ -95,14 +99,14 @@ fn keep_last_keeps_the_last_and_keep_all_all() {
 #[test]
 fn a_missed_deadline_is_counted() {
     let mut pair = Pair::open(&native(json!({"deadline-ms": 400})));
-    let before = pair.into.fleet.statistics().deadlines_missed;
+    let before = statistics(&pair.into).deadlines_missed;
     for n in 0..40 {
         pair.send(n..n + 1, 64);
         pair.into.poll_for(20 * MS);
     }
-    let kept = pair.into.fleet.statistics().deadlines_missed;
+    let kept = statistics(&pair.into).deadlines_missed;
     pair.into.poll_for(1500 * MS);
-    let missed = pair.into.fleet.statistics().deadlines_missed;
+    let missed = statistics(&pair.into).deadlines_missed;
     // What was missed while the test began is no matter.
     assert!(
         kept - before <= 1 && missed >= kept + 2,
@@ -370,7 +374,7 @@ fn writers_with_another_qos_are_counted() {
     let from = out.named("p");
     out.fleet.advertise(from, "a/b").unwrap();
     let start = Clock::Monotonic.now();
-    while into.fleet.statistics().incompatible_writers == 0 {
+    while statistics(&into).incompatible_writers == 0 {
         assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         into.poll_for(20 * MS);
     }
@@ -398,4 +402,25 @@ fn another_domain_hears_nothing() {
     }
     other.poll_for(50 * MS);
     assert!(other.seen.seen.is_empty());
+}
+
+#[test]
+fn a_fleet_by_another_hosts_clock_sleeps_no_longer_than_it_is_asked_to() {
+    let near = Clock::Monotonic.now();
+    // The other host has been up for ten seconds longer.
+    let course = Course {
+        near,
+        far: near + 10 * SECOND,
+        drift: 0.0,
+    };
+    let asked = FleetConfig {
+        clock: Clock::Converted(course),
+        ..config(Place::new().target(), settings(json!({})))
+    };
+    let fleet = CycloneddsDriver.open_fleet(&asked).expect("opens");
+    let mut rig = Rig::around(Box::new(fleet), 64);
+    let until = asked.clock.now() + 10 * MS;
+    rig.poll(until);
+    let late = asked.clock.now() - until;
+    assert!(late < 5 * SECOND, "{late} ns late");
 }

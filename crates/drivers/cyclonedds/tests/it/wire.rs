@@ -7,8 +7,9 @@ use pubgauge_driver::{Fleet, Publish};
 use serde_json::json;
 
 fn datagrams(rig: &Rig) -> u64 {
-    let sent = rig.fleet.statistics().datagrams_sent;
-    sent.expect("this library lets itself be counted")
+    let traffic = statistics(rig).traffic;
+    let traffic = traffic.expect("this library lets itself be counted");
+    traffic.sent_datagrams
 }
 
 /// Datagrams that a publisher sends for so many messages to so many subscriber fleets.

@@ -5,7 +5,9 @@ use crate::common;
 use std::time::{Duration, Instant};
 
 use common::{Rig, SECOND, settings, target};
-use pubgauge_driver::{Change, Publish, Refusal};
+use pubgauge_driver::{Change, ClientSpec, Driver, Publish, Refusal, Target};
+use pubgauge_driver_fastdds::FastddsDriver;
+use pubgauge_testing::config;
 use serde_json::json;
 
 #[test]
@@ -123,11 +125,11 @@ fn in_flight_limits_what_is_not_acknowledged() {
                     refused = Some(other);
                     // Whatever the reader takes is acknowledged sooner or later.
                     let until = Instant::now() + Duration::from_secs(1);
-                    let mut again = || out.try_send(client, topic, n) == Publish::Accepted;
                     let took = loop {
-                        match (again(), Instant::now() < until) {
+                        let again = out.try_send(client, topic, n) == Publish::Accepted;
+                        match (again, Instant::now() < until) {
                             (true, _) => break true,
-                            (false, true) => std::thread::sleep(Duration::from_millis(1)),
+                            (false, true) => out.poll(1_000_000),
                             (false, false) => break false,
                         }
                     };
@@ -292,7 +294,7 @@ fn a_client_that_disconnects_delivers_what_it_had_accepted() {
 #[test]
 fn domains_keep_apart() {
     let scratch = tempfile::tempdir().expect("a folder");
-    let in_domain = |n: u32| pubgauge_driver::Target {
+    let in_domain = |n: u32| Target {
         endpoints: vec![format!("dds://localhost/{n}")],
         ..target(&scratch)
     };
@@ -306,6 +308,44 @@ fn domains_keep_apart() {
     common::prove(&mut out, &mut same, client, topic);
     common::run(&mut out, &mut other, SECOND / 2, |_, _| false);
     assert_eq!(other.all(), 0);
+}
+
+#[test]
+fn a_domain_other_than_the_endpoints_is_refused() {
+    let open = |endpoints: &[&str], domain: u32| {
+        let target = Target {
+            endpoints: endpoints.iter().map(ToString::to_string).collect(),
+            ..Target::default()
+        };
+        let settings = settings(json!({"native": {"fastdds": {"domain": domain}}}));
+        let fleet = FastddsDriver.open(config(target, settings));
+        fleet.err().map(|error| error.to_string())
+    };
+    let why = open(&["dds://localhost/213"], 214).expect("is refused");
+    assert!(
+        why.contains("native.fastdds.domain is 214, but the endpoint says 213"),
+        "{why}"
+    );
+    let why = open(&["dds://localhost/213", "dds://localhost/214"], 213).expect("is refused");
+    assert!(why.contains("several DDS domains"), "{why}");
+    let both = ["dds://localhost/213", "dds://127.0.0.1/213"];
+    assert_eq!(open(&both, 213), None);
+}
+
+#[test]
+fn an_address_to_connect_from_is_refused() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let mut rig = Rig::open(&target(&scratch), &settings(json!({})), 1);
+    let spec = ClientSpec {
+        name: "someone".into(),
+        source: Some([127, 0, 0, 2].into()),
+        ..ClientSpec::default()
+    };
+    let why = rig.fleet().connect(&spec).expect_err("is refused");
+    assert!(
+        why.what.contains("someone") && why.what.contains("share"),
+        "{why}"
+    );
 }
 
 #[test]

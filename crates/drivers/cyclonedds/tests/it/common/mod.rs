@@ -6,7 +6,7 @@ use std::ops::Range;
 use pubgauge_driver::{
     ClientId, Clock, DriverError, Fleet, FleetConfig, Nanos, Settings, Target, TopicId,
 };
-use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
+use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver, Statistics};
 use pubgauge_testing::{CheckedRig, config};
 
 pub use pubgauge_driver::Subscription;
@@ -29,6 +29,11 @@ pub fn try_open(settings: &Settings, target: &Target, worker: u32) -> Result<Rig
     };
     let fleet = CycloneddsDriver.open_fleet(&config)?;
     Ok(Rig::around(Box::new(fleet), LARGEST))
+}
+
+/// The library's counts for a fleet.
+pub fn statistics(rig: &Rig) -> Statistics {
+    rig.fleet.library().expect("open").statistics()
 }
 
 /// Publishes these messages of a stream, waiting while blocked.

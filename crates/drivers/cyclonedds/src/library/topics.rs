@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use pubgauge_dds::topic::Filter;
 use pubgauge_driver::TopicMatch;
 use rustc_hash::FxHashMap;
 
@@ -31,6 +32,19 @@ pub(super) struct Known {
 }
 
 impl Topics {
+    /// The topics of a reader with such a filter.
+    pub(super) fn new(filter: &Filter) -> Self {
+        if !filter.is_pattern() {
+            return Topics::One(filter.text.as_str().into());
+        }
+        Topics::ByWriter {
+            check: filter.is_wider.then(|| filter.text.clone()),
+            known: FxHashMap::default(),
+            last: 0,
+            last_known: None,
+        }
+    }
+
     /// The topic of a writer's messages, and whether they are wanted.
     #[inline]
     pub(super) fn of(&mut self, reader: &Reader, publication: u64) -> (Option<&str>, bool) {

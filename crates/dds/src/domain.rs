@@ -3,13 +3,40 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::seam::DriverError;
+use pubgauge_driver::{DriverError, Target};
 
 /// The highest domain whose ports are all below 65536 (DDSI-RTPS 2.3, section 9.6.1).
 pub const MAX_DOMAIN: u32 = 232;
 
 /// Domains that trials without an address of their own are spread over.
 const SPREAD: u64 = 200;
+
+/// The domain of the fleets at `target`: what `native`, the setting of `driver`, or the endpoints say, else that of the
+/// trial's private folder.
+///
+/// # Errors
+/// What they say is no domain, or several.
+pub fn choose(target: &Target, native: Option<u32>, driver: &str) -> Result<u32, DriverError> {
+    let mut domains = target.endpoints.iter().map(|url| of_url(url));
+    let endpoint = domains.next().transpose()?;
+    for other in domains {
+        if Some(other?) != endpoint {
+            return Err(DriverError::with_hint(
+                "the endpoints are of several DDS domains",
+                "the clients of one system share a domain; name one endpoint",
+            ));
+        }
+    }
+    match (native, endpoint) {
+        (Some(native), Some(endpoint)) if native != endpoint => Err(DriverError::with_hint(
+            format!("native.{driver}.domain is {native}, but the endpoint says {endpoint}"),
+            "leave one of them out",
+        )),
+        (native, endpoint) => Ok(native
+            .or(endpoint)
+            .unwrap_or_else(|| of_scratch(&target.scratch))),
+    }
+}
 
 /// The domain of a trial whose private folder is `scratch`: FNV-1a (64 bits) of the path's bytes,
 /// modulo 200.
@@ -77,6 +104,35 @@ mod tests {
             "dds://localhost/+1",
         ] {
             assert!(of_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_domain_is_said_once_or_follows_from_the_folder() {
+        let choose = |endpoints: &[&str], native| {
+            let target = Target {
+                endpoints: endpoints.iter().map(ToString::to_string).collect(),
+                scratch: "/tmp/trial".into(),
+                ..Target::default()
+            };
+            choose(&target, native, "some").map_err(|error| error.what)
+        };
+        let (three, four) = ("dds://localhost/3", "dds://localhost/4");
+        let of_folder = of_scratch(Path::new("/tmp/trial"));
+        assert_eq!(choose(&[], None), Ok(of_folder));
+        assert_eq!(choose(&[], Some(9)), Ok(9));
+        assert_eq!(choose(&[three, "dds://127.0.0.1/3"], Some(3)), Ok(3));
+        for (endpoints, native, words) in [
+            (
+                &[three][..],
+                Some(4),
+                "native.some.domain is 4, but the endpoint says 3",
+            ),
+            (&[three, four], Some(3), "several DDS domains"),
+            (&[three, "dds://localhost"], None, "no DDS domain"),
+        ] {
+            let why = choose(endpoints, native).unwrap_err();
+            assert!(why.contains(words), "{why}");
         }
     }
 

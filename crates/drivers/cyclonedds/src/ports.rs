@@ -9,7 +9,7 @@ pub(crate) fn highest_index(domain: u32) -> u32 {
 }
 
 /// Whether no participant finds two UDP ports in a domain any more.
-pub(crate) fn is_full(domain: u32) -> bool {
+pub(crate) fn are_taken(domain: u32) -> bool {
     let is_free = |port: u32| {
         u16::try_from(port).is_ok_and(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok())
     };
@@ -20,7 +20,7 @@ pub(crate) fn is_full(domain: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubgauge_driver::dds_domain::MAX_DOMAIN;
+    use pubgauge_dds::domain::MAX_DOMAIN;
 
     #[test]
     fn ports_stay_below_65536() {
