@@ -147,13 +147,13 @@ struct Broker {
 
 impl Broker {
     fn ours() -> Broker {
-        let mut process = Process::again(&[SERVE]);
+        let mut process = Process::start(&[SERVE]);
         let port = parse(&process.line());
         Broker::at(process.id(), port, Box::new(process))
     }
 
     fn mosquitto() -> Broker {
-        let mosquitto = Mosquitto::with("allow_anonymous true\nlog_type none");
+        let mosquitto = Mosquitto::start_with("allow_anonymous true\nlog_type none");
         Broker::at(mosquitto.pid() as u32, mosquitto.port, Box::new(mosquitto))
     }
 

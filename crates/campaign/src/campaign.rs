@@ -31,7 +31,7 @@ use crate::{
 
 /// Receives the progress of a campaign.
 pub trait Watch: pubgauge_runner::Watch {
-    fn begins(&mut self, trial: &PlannedTrial);
+    fn trial_begins(&mut self, trial: &PlannedTrial);
     /// A trial is over, and will be stored.
     fn done(&mut self, trial: &Trial);
     /// Something else is worth telling.
@@ -219,7 +219,7 @@ impl<'a> Measuring<'a> {
                 .networks
                 .bring_up(trial, || watch.note(Note::BareNetwork))?,
         };
-        watch.begins(trial);
+        watch.trial_begins(trial);
         self.environment.client = self.client_of(proposal, chosen)?;
         let of_flows = trial.of_flows.iter();
         let asked = TrialRequest {

@@ -181,7 +181,7 @@ fn needs(
     let footprint = system.driver.footprint(&trial.settings, &target, &crowd);
     let started = matches!(system.file.kind, SystemKind::Process | SystemKind::Builtin);
     // Each broker has only its own clients.
-    let most = brokers.iter().map(ClientCounts::all).max().unwrap_or(0);
+    let most = brokers.iter().map(ClientCounts::total).max().unwrap_or(0);
     let connections = footprint.server_connections * most;
     let connections = connections.div_ceil(census.devices.max(1));
     let server = started.then(|| ServerNeeds {
@@ -216,7 +216,7 @@ pub struct ClientCounts {
 }
 
 impl ClientCounts {
-    pub fn all(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.publishers + self.others
     }
 }
@@ -254,9 +254,9 @@ fn most_from_one_source(brokers: &[ClientCounts], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
         Some(if is_on_loopback(endpoint(nth)?) {
-            u64::from(PER_SOURCE).min(clients.all())
+            u64::from(PER_SOURCE).min(clients.total())
         } else {
-            clients.all()
+            clients.total()
         })
     });
     most.max().unwrap_or(0)
@@ -300,7 +300,7 @@ mod tests {
         let of = |count: u32| brokers(&one.spread_over(count).expect("flat out"), count);
         let (alone, several) = (of(1), of(6));
         assert_eq!(
-            alone.iter().map(ClientCounts::all).collect::<Vec<_>>(),
+            alone.iter().map(ClientCounts::total).collect::<Vec<_>>(),
             [12_002]
         );
         // Both subscribers subscribe to all topics, and are connected to each broker.

@@ -128,7 +128,7 @@ impl<'a> Proposer<'a> {
 
     /// The trials of the plan that are not done; a trial that stands for a search is not done until
     /// the search is over.
-    pub fn left(&self, done: &[Trial]) -> Vec<&'a PlannedTrial> {
+    pub fn remaining(&self, done: &[Trial]) -> Vec<&'a PlannedTrial> {
         let searches = (0..).zip(self.prepared.plan.searches());
         let searches = searches.filter(|(number, t)| !self.is_over(*number, t, done));
         let plain = self.prepared.plan.plain();
@@ -138,7 +138,7 @@ impl<'a> Proposer<'a> {
 
     /// Number of trials of a run that has done these: while a search is not over, one more than are known.
     pub fn planned(&self, done: &[Trial]) -> u32 {
-        let left = self.left(done);
+        let left = self.remaining(done);
         let seeks = left.iter().any(|trial| trial.seeks().is_some());
         let plain = left.iter().filter(|trial| trial.seeks().is_none());
         let measured = plain.filter(|trial| seeks || self.at_its_load(trial, done).is_ok());

@@ -34,7 +34,7 @@ pub struct RepeatsForecast {
 
 impl RepeatsForecast {
     /// `more repeats would decide 5 claims: 1 within about 2 min, 3 within 8 min, all within 41 min`.
-    pub fn words(&self) -> String {
+    pub fn sentence(&self) -> String {
         let all = self.seconds.len();
         let minutes = |seconds: f64| (seconds / 60.0).ceil().max(1.0);
         let counts = BTreeSet::from([1, all.div_ceil(2), all]);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 const COLLECT: &str = "collect";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// `native.mqtt.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -100,7 +100,7 @@ impl Collecting {
             && std::mem::take(&mut self.more)
             && let Some(running) = &self.running
         {
-            running.reloads.with(self.config.clone());
+            running.reloads.replace(self.config.clone());
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Collecting {
     }
 
     /// What a notice changes.
-    pub(crate) fn heard(&mut self, notice: Notice) -> Vec<Change> {
+    pub(crate) fn apply_notice(&mut self, notice: Notice) -> Vec<Change> {
         if let Some(why) = failure(&notice) {
             let failed = Change::Failed(why.to_owned().into());
             // The engine says when it is tried again.
@@ -179,7 +179,7 @@ impl Collecting {
     }
 
     /// What its end changes.
-    pub(crate) fn ended(&mut self, outcome: Result<(), String>) -> Vec<Change> {
+    pub(crate) fn apply_end(&mut self, outcome: Result<(), String>) -> Vec<Change> {
         self.connected = false;
         match outcome {
             Err(why) => vec![Change::Failed(why.into())],
@@ -249,7 +249,7 @@ impl Collecting {
 /// Reports what is stored.
 fn tap(deliver: impl Fn(What) + Send + 'static) -> Tap {
     Box::new(move |messages| {
-        let batch = Batch::of(messages);
+        let batch = Batch::from_messages(messages);
         if !batch.is_empty() {
             deliver(What::Stored(batch));
         }

@@ -171,8 +171,8 @@ impl CollectedFleet {
             return false;
         }
         let changes = match what {
-            What::Notice(notice) => collecting.heard(notice),
-            What::Ended(outcome) => collecting.ended(outcome),
+            What::Notice(notice) => collecting.apply_notice(notice),
+            What::Ended(outcome) => collecting.apply_end(outcome),
             What::Stored(_) => Vec::new(),
         };
         let reported = !changes.is_empty();

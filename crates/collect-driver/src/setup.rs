@@ -69,7 +69,7 @@ impl Setup {
             },
             ..CollectFile::default()
         };
-        let config = Config::of(&written, Path::new(""), self.target.password.clone());
+        let config = Config::from_written(&written, Path::new(""), self.target.password.clone());
         let mut config = config.map_err(|faults| {
             let words = faults.first().map(|fault| fault.message.clone());
             DriverError::new(words.unwrap_or_default())

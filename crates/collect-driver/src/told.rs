@@ -34,7 +34,7 @@ struct Stored {
 }
 
 impl Batch {
-    pub(crate) fn of(messages: &mut dyn Iterator<Item = Message<'_>>) -> Batch {
+    pub(crate) fn from_messages(messages: &mut dyn Iterator<Item = Message<'_>>) -> Batch {
         let mut batch = Batch::default();
         for message in messages {
             batch.bytes.extend_from_slice(message.topic.as_bytes());

@@ -16,7 +16,7 @@ fn reliable(version: &str) -> Settings {
 fn collecting(settings: Settings, broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
     let target = Target {
         scratch: scratch.path().to_owned(),
-        ..Target::at(format!("mqtt://127.0.0.1:{}", broker.port))
+        ..Target::single(format!("mqtt://127.0.0.1:{}", broker.port))
     };
     Rig::open(&CollectDriver, target, settings)
 }

@@ -39,11 +39,11 @@ impl Steps {
     pub fn look(&mut self) -> Option<i64> {
         let (before, now, after) = (boot_ns(), unix_ns(), boot_ns());
         (after - before <= LOOK_NS)
-            .then(|| self.at(before, now))
+            .then(|| self.step_at(before, now))
             .flatten()
     }
 
-    fn at(&mut self, boot_ns: i64, unix_ns: i64) -> Option<i64> {
+    fn step_at(&mut self, boot_ns: i64, unix_ns: i64) -> Option<i64> {
         let started = unix_ns - boot_ns;
         let before = self.started_ns.replace(started)?;
         let step = started - before;
@@ -63,14 +63,18 @@ mod tests {
         // A day that gains half a millisecond a second, and looks that are a second apart.
         for second in 0..86_400 {
             offset += 500_000;
-            assert_eq!(steps.at(second * S, offset + second * S), None);
+            assert_eq!(steps.step_at(second * S, offset + second * S), None);
         }
         let mut boot = 86_400 * S;
         for step in [3600 * S, -7200 * S, 2 * S] {
             offset += step;
             boot += S / 5;
-            assert_eq!(steps.at(boot, offset + boot), Some(step));
-            assert_eq!(steps.at(boot + 1, offset + boot + 1), None, "told once");
+            assert_eq!(steps.step_at(boot, offset + boot), Some(step));
+            assert_eq!(
+                steps.step_at(boot + 1, offset + boot + 1),
+                None,
+                "told once"
+            );
         }
     }
 }

@@ -163,13 +163,14 @@ impl Collector {
             waker: waker.clone(),
         };
         let known = match &self.folder {
-            Some(folder) => Known::read(folder.own())
-                .map_err(|error| folder::unusable(folder.own().shown(), &error))?,
+            Some(folder) => Known::read(folder.collectors_folder()).map_err(|error| {
+                folder::unusable(folder.collectors_folder().display_path(), &error)
+            })?,
             None => Known::default(),
         };
         let (storage, in_flight) = self.storage(&shared)?;
         let names = names(&self.config, &self.look_up, &waker);
-        let asked = asked(&self.config, &self.name, &known.filters, in_flight);
+        let asked = session_requests(&self.config, &self.name, &known.filters, in_flight);
         let now = Instant::now();
         let mut lead = Loop {
             gather: Gather::new(storage.mark, storage.next_seq),
@@ -200,7 +201,7 @@ impl Collector {
             Some(Leave::AtEnd) => lead.leave(lead.collector.config.stop_within, None)?,
             Some(Leave::AtOnce) => lead.leave(until.time.unwrap_or(LEAVE_WITHIN), Some(stop))?,
         }
-        Ok(lead.end())
+        Ok(lead.finish())
     }
 
     /// Begins to store; and what a broker must allow, where messages are acknowledged once they are uploaded.
@@ -210,7 +211,7 @@ impl Collector {
             (Some(folder), _) => Ok((Storage::open(shared, folder, config)?, None)),
             (None, Some(direct)) => {
                 let (storage, put) = Storage::direct(shared, config, &self.name)?;
-                Ok((storage, InFlight::of(direct, put)))
+                Ok((storage, InFlight::for_direct(direct, put)))
             }
             (None, None) => Err(Error::input(
                 "a data folder is needed",
@@ -231,7 +232,7 @@ fn names(config: &Config, look_up: &LookUp, waker: &Waker) -> Names {
 }
 
 /// What sessions ask for; `before` are filters that they may be subscribed to.
-fn asked(
+fn session_requests(
     config: &Config,
     client_id: &str,
     before: &[String],

@@ -12,7 +12,7 @@ mod summed;
 mod writer;
 
 #[cfg(feature = "kafka")]
-pub(crate) use self::properties::of as properties_of;
+pub(crate) use self::properties::decode as properties_of;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -118,7 +118,7 @@ pub fn finish(
         let put = if abandon.load(Ordering::Relaxed) {
             Err(io::ErrorKind::Interrupted.into())
         } else {
-            making.put(bytes, message)
+            making.add(bytes, message)
         };
         match put {
             Ok(()) => ControlFlow::Continue(()),
@@ -193,7 +193,7 @@ pub(crate) fn files_and_refused(top: &OpenFolder) -> io::Result<(Vec<PathBuf>, V
         let names = partition.names()?.into_iter();
         // Partitions within it have their own turn.
         let names = names.filter(|name| !is_folder(name.to_str().unwrap_or_default()));
-        files.extend(names.map(|name| partition.shown().join(name)));
+        files.extend(names.map(|name| partition.display_path().join(name)));
         Ok(())
     })?;
     Ok((files, refused))
@@ -231,7 +231,7 @@ fn each_within(
             Err(error) if is_refused(&error) && !is_by_time(text) && folder.file(&name).is_ok() => {
             }
             Err(error) if is_refused(&error) => {
-                refused.push((folder.shown().join(name), error));
+                refused.push((folder.display_path().join(name), error));
             }
             Err(error) => return Err(error),
         }

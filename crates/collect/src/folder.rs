@@ -81,13 +81,13 @@ impl Folder {
         };
         let within = |folder: &OpenFolder, name: &str| {
             let made = folder.below(name);
-            made.map_err(|error| unusable(folder.shown(), &error))
+            made.map_err(|error| unusable(folder.display_path(), &error))
         };
         let collectors = within(&top, COLLECTORS)?;
         let own = within(&collectors, &name)?;
         let log = within(&own, LOG)?;
         let lock = own.lock_file(LOCK);
-        let lock = lock.map_err(|error| unusable(own.shown(), &error))?;
+        let lock = lock.map_err(|error| unusable(own.display_path(), &error))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             Error::input(
                 format!("the collector {name:?} of {} runs already", data.display()),
@@ -97,11 +97,11 @@ impl Folder {
         for folder in [&log, &own, &collectors, &top] {
             folder
                 .sync()
-                .map_err(|error| unusable(folder.shown(), &error))?;
+                .map_err(|error| unusable(folder.display_path(), &error))?;
         }
         let changing = Changing::open(&collectors);
-        let changing = changing.map_err(|error| unusable(collectors.shown(), &error))?;
-        let mark = mark(&own, &log).map_err(|error| unusable(own.shown(), &error))?;
+        let changing = changing.map_err(|error| unusable(collectors.display_path(), &error))?;
+        let mark = mark(&own, &log).map_err(|error| unusable(own.display_path(), &error))?;
         Ok(Folder {
             data: data.to_owned(),
             name,
@@ -129,7 +129,7 @@ impl Folder {
     }
 
     /// The collector's own folder.
-    pub fn own(&self) -> &OpenFolder {
+    pub fn collectors_folder(&self) -> &OpenFolder {
         &self.own
     }
 
@@ -233,7 +233,8 @@ pub(crate) fn open_below(
 
 /// Whether a finished file is in the data folder.
 pub(crate) fn holds(top: &OpenFolder, file: &FileEntry) -> bool {
-    file.place().is_ok_and(|place| file_of(top, &place).is_ok())
+    file.file_place()
+        .is_ok_and(|place| file_of(top, &place).is_ok())
 }
 
 /// The mark of a collector's folder, which is made at its first start. A folder that a version without marks has begun
@@ -319,16 +320,18 @@ pub fn names(data: &Path) -> Result<Vec<String>, Error> {
 fn names_in(top: &OpenFolder) -> Result<Vec<String>, Error> {
     let all = match top.inside(COLLECTORS) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(|error| unusable(top.shown(), &error))?,
+        other => other.map_err(|error| unusable(top.display_path(), &error))?,
     };
-    let found = all.names().map_err(|error| unusable(all.shown(), &error))?;
+    let found = all
+        .names()
+        .map_err(|error| unusable(all.display_path(), &error))?;
     let mut names = Vec::new();
     for name in found.into_iter().filter_map(|name| name.into_string().ok()) {
         match all.inside(&name) {
             Ok(_) => names.push(name),
             // A file that lies there is none.
             Err(error) if is_refused(&error) && all.file(&name).is_ok() => {}
-            Err(error) => return Err(unusable(all.shown(), &error)),
+            Err(error) => return Err(unusable(all.display_path(), &error)),
         }
     }
     Ok(names)

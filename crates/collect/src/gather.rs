@@ -99,7 +99,7 @@ impl Gather {
         broker: &str,
         (at, received_ns): (Instant, i64),
     ) {
-        let mut message = Message::of(publish, broker, received_ns);
+        let mut message = Message::from_publish(publish, broker, received_ns);
         (message.seq, message.index) = (self.next_seq, self.commit.messages);
         message.append(self.mark, &mut self.commit.frames);
         self.next_seq += 1;

@@ -109,7 +109,7 @@ impl Log {
                 None => recover_last(&file, *first_seq, noted, &mut recovered)?,
             };
             if next_seq > *first_seq {
-                let (path, first_seq) = (folder.shown().join(name), *first_seq);
+                let (path, first_seq) = (folder.display_path().join(name), *first_seq);
                 recovered.closed.push(Closed {
                     path,
                     first_seq,

@@ -65,7 +65,7 @@ impl FileEntry {
     ///
     /// # Errors
     /// That the path is none of a finished file, in words that follow it.
-    pub fn place(&self) -> Result<FilePlace<'_>, String> {
+    pub fn file_place(&self) -> Result<FilePlace<'_>, String> {
         FilePlace::parse(&self.path).map_err(|()| {
             "is listed, and is no path of a finished file within the data folder".into()
         })
@@ -76,7 +76,7 @@ impl FileEntry {
     /// # Errors
     /// As there, and if it is another collector's.
     pub fn place_of(&self, collector: &str) -> Result<FilePlace<'_>, String> {
-        let place = self.place()?;
+        let place = self.file_place()?;
         match name_parts(place.name) {
             Some((stem, ..)) if is_stem_of(stem, collector) => Ok(place),
             _ => Err(format!(
@@ -417,11 +417,11 @@ mod tests {
             among: None,
         };
         let good = of("date=2026-11-26/hour=07/c-0000000000000001-0000000000000002.parquet");
-        assert_eq!(good.place().unwrap().folders[1], "hour=07");
+        assert_eq!(good.file_place().unwrap().folders[1], "hour=07");
         assert!(good.place_of("c").is_ok() && good.place_of("d").is_err());
         let name = "c-0000000000000001-0000000000000002.parquet";
         let by_topic = format!("site=a%2Fb/kind=../date=2026-11-26/hour=07/{name}");
-        assert_eq!(of(&by_topic).place().unwrap().folders.len(), 4);
+        assert_eq!(of(&by_topic).file_place().unwrap().folders.len(), 4);
         for wrong in [
             String::new(),
             "/etc/passwd".into(),
@@ -443,7 +443,7 @@ mod tests {
             "date=x/hour=y/.c-1-2.parquet".into(),
             format!("date=x\0/hour=y/{name}"),
         ] {
-            assert!(of(&wrong).place().is_err(), "{wrong}");
+            assert!(of(&wrong).file_place().is_err(), "{wrong}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// From the packet that it came in; number and index are 0.
-    pub fn of(publish: &Publish<'a>, broker: &'a str, received_ns: i64) -> Message<'a> {
+    pub fn from_publish(publish: &Publish<'a>, broker: &'a str, received_ns: i64) -> Message<'a> {
         Message {
             seq: 0,
             index: 0,

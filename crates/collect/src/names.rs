@@ -68,7 +68,7 @@ impl Names {
     }
 
     /// What was found since.
-    pub fn found(&self) -> Option<LookedUp> {
+    pub fn take_found(&self) -> Option<LookedUp> {
         self.found.try_recv().ok()
     }
 }

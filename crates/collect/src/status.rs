@@ -70,7 +70,7 @@ impl BrokerStatus {
     }
 
     /// Notes that so many messages came.
-    pub(crate) fn heard(&mut self, messages: u64, now: Instant) {
+    pub(crate) fn note_messages(&mut self, messages: u64, now: Instant) {
         if messages > 0 {
             self.messages += messages;
             self.heard_at = now;

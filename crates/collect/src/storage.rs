@@ -211,7 +211,7 @@ impl Storage {
         })?;
         (shared.watch)(&Notice::Begun {
             collector: name.to_owned(),
-            folder: sink.place(),
+            folder: sink.description(),
             segments: 0,
         });
         let abandon = Arc::<AtomicBool>::default();
@@ -292,7 +292,7 @@ impl Storage {
 
     /// Ends: what is in the log becomes finished files. Returns whether all of it did before `until`; if not, the next
     /// start goes on with it.
-    pub fn end(mut self, until: Instant) -> bool {
+    pub fn finish(mut self, until: Instant) -> bool {
         drop(self.orders.take());
         let left = || until.saturating_duration_since(Instant::now());
         let complete = self.ended.recv_timeout(left());
@@ -317,7 +317,7 @@ impl Storage {
 fn found_files(folder: &Folder) -> std::io::Result<(u64, Vec<Unlisted>)> {
     // Files that are merged meanwhile would be in one of the two alone.
     let _held = folder.hold()?;
-    let (entries, _) = manifest::read(folder.own())?;
+    let (entries, _) = manifest::read(folder.collectors_folder())?;
     let mut free = manifest::next_seq(&entries);
     let listed = manifest::files(&entries, &|file| folder::holds(folder.top(), file));
     let mut unlisted = Vec::new();
@@ -361,6 +361,6 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         }
         drop(end);
-        assert!(storage_that_runs.end(Instant::now() + Duration::from_secs(60)));
+        assert!(storage_that_runs.finish(Instant::now() + Duration::from_secs(60)));
     }
 }

@@ -45,7 +45,7 @@ pub struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn of(message: &Message<'a>) -> Counted<'a> {
+    fn from_message(message: &Message<'a>) -> Counted<'a> {
         Counted {
             seq: message.seq,
             topic: message.topic.as_bytes(),
@@ -187,8 +187,8 @@ fn collector(
         owned,
         elsewhere,
     } = reading;
-    let data = top.shown();
-    let shown = collectors.shown().join(name);
+    let data = top.display_path();
+    let shown = collectors.display_path().join(name);
     let unreadable = |error: io::Error| Error::failed(format!("{}: {error}", shown.display()));
     let own = collectors.inside(name).map_err(unreadable)?;
     // Read first, and segments opened before the list is read: what leaves the log meanwhile is in the list.
@@ -204,7 +204,7 @@ fn collector(
             noted = match stored::read(&log) {
                 Err(error) if is_refused(&error) => {
                     verified.fault(
-                        below(data, &log.shown().join(stored::NAME)),
+                        below(data, &log.display_path().join(stored::NAME)),
                         format!("is not read: {error}"),
                     );
                     None
@@ -321,7 +321,7 @@ fn collector(
             in_log.add(message.seq);
             if !in_files.iter().any(|range| range.contains(&message.seq)) {
                 verified.messages_in_log += 1;
-                counts.add(&Counted::of(message));
+                counts.add(&Counted::from_message(message));
             }
         };
         let read = one.read(until, noted, &mut take).map_err(unreadable)?;

@@ -176,7 +176,7 @@ pub fn complete() -> Result<(), Ending> {
 }
 
 /// Writes text to standard error, made [`plain`]. A failed write is ignored.
-pub fn say(words: Arguments) {
+pub fn write_plain(words: Arguments) {
     let words = words.to_string();
     let _ = std::io::stderr().lock().write_all(plain(&words).as_bytes());
 }
@@ -184,7 +184,7 @@ pub fn say(words: Arguments) {
 /// Writes a line to standard error, like `eprintln!`, but does not panic if the write fails.
 #[macro_export]
 macro_rules! tell {
-    ($($words:tt)*) => { $crate::exit::say(format_args!("{}\n", format_args!($($words)*))) };
+    ($($words:tt)*) => { $crate::exit::write_plain(format_args!("{}\n", format_args!($($words)*))) };
 }
 pub use tell;
 

@@ -33,7 +33,7 @@ impl Output {
     }
 
     /// Prints a result, as JSON or in words.
-    pub fn show(&self, result: &impl Serialize, words: impl FnOnce() -> String) {
+    pub fn print_result(&self, result: &impl Serialize, words: impl FnOnce() -> String) {
         if self.json {
             print_json(result)
         } else {

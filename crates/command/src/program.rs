@@ -29,7 +29,7 @@ fn end_unread(error: &clap::Error) -> ! {
         drop(error.print());
     } else {
         // The text repeats the command line, so it is made plain.
-        exit::say(format_args!("{}", error.render()));
+        exit::write_plain(format_args!("{}", error.render()));
     }
     std::process::exit(if is_asked { FINE } else { BAD_INPUT });
 }

@@ -72,7 +72,7 @@ fn judge_each<T>(
         cell: cell_of(trial),
         repeat: trial.repeat,
         round: trial.round,
-        verdict: trial.verdict.status.word().to_owned(),
+        verdict: trial.verdict.status.as_str().to_owned(),
         void: stolen(trial),
         figures,
     });
@@ -81,7 +81,7 @@ fn judge_each<T>(
         cell: of.cell(),
         repeat: of.day.day as u32,
         round: 0,
-        verdict: Status::Valid.word().to_owned(),
+        verdict: Status::Valid.as_str().to_owned(),
         void: None,
         figures: of,
     });
@@ -101,7 +101,7 @@ fn judge_each<T>(
     });
     let at_some_share = results.trials.iter().filter_map(|trial| {
         let share = trial.limit_share.as_ref().filter(|s| s.at_least)?;
-        let (of, end) = (&share.of, share.axis.shown(share.end));
+        let (of, end) = (&share.of, share.axis.format_load(share.end));
         Some(Absent {
             cell: cell_of(trial),
             reason: format!(
@@ -376,12 +376,12 @@ impl Figures for OfTrial<'_> {
         }
         let (figure, window) = Figure::in_window(name)?;
         if figure.unit != Unit::BytesPerSecond {
-            return figure.of(self.trial, flow, window).ok();
+            return figure.value_in(self.trial, flow, window).ok();
         }
         // Only with payloads of one size; flows may differ in theirs.
         let rate = Figure::named("delivered-rate").filter(|_| flow.is_none())?;
         let payload = amount(&self.trial.workload.payload)?;
-        Some(rate.of(self.trial, None, window).ok()? * payload)
+        Some(rate.value_in(self.trial, None, window).ok()? * payload)
     }
 
     fn is_slowed(&self, name: &str) -> bool {

@@ -210,8 +210,8 @@ fn usable<'a>(trials: &[&'a Trial], figure: &NamedFigure) -> (Vec<&'a Trial>, Op
         // Counts are compared in every trial that ran.
         if found > 0 && (status == Status::Broken || !counts) {
             let words = match (found, trials.len()) {
-                (1, 1) => format!("{}, which shows no such figure", status.word()),
-                (n, all) => format!("{n} of {} {}", repeats(all), status.word()),
+                (1, 1) => format!("{}, which shows no such figure", status.as_str()),
+                (n, all) => format!("{n} of {} {}", repeats(all), status.as_str()),
             };
             return (trials.to_vec(), Some(words));
         }
@@ -229,8 +229,8 @@ fn usable<'a>(trials: &[&'a Trial], figure: &NamedFigure) -> (Vec<&'a Trial>, Op
             .max()
             .unwrap_or_default();
         match trials.len() {
-            1 => status.word().to_owned(),
-            all => format!("all {} {} or worse", repeats(all), status.word()),
+            1 => status.as_str().to_owned(),
+            all => format!("all {} {} or worse", repeats(all), status.as_str()),
         }
     });
     (kept, words)

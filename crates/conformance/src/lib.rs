@@ -152,7 +152,7 @@ fn has_ended(
     else {
         return false;
     };
-    let Some(how) = server.and_then(|server| server.ended()) else {
+    let Some(how) = server.and_then(|server| server.exit_reason()) else {
         return false;
     };
     *outcome = Conformity::Failed(format!("the system ended meanwhile: {how}"));

@@ -122,7 +122,7 @@ mod tests {
     use pubgauge_driver::TopicMatch;
 
     fn filter(text: &str) -> Result<Filter, DriverError> {
-        Filter::new(&Subscription::to(text))
+        Filter::new(&Subscription::matching(text))
     }
 
     /// fnmatch(3) itself, as the libraries call it.
@@ -162,7 +162,7 @@ mod tests {
         }
         assert!(partition(&"x".repeat(255)).is_ok());
         assert!(partition(&"x".repeat(256)).is_err());
-        let shared = Subscription::to("a").of_group("g");
+        let shared = Subscription::matching("a").of_group("g");
         assert!(Filter::new(&shared).unwrap_err().what.contains("share"));
     }
 

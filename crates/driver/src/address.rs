@@ -45,7 +45,7 @@ impl Scheme {
     }
 
     /// The scheme of an endpoint, if it is one of `schemes`.
-    pub fn of<'a>(endpoint: &str, schemes: &'a [Scheme]) -> Option<&'a Scheme> {
+    pub fn find<'a>(endpoint: &str, schemes: &'a [Scheme]) -> Option<&'a Scheme> {
         let (name, _) = endpoint.split_once("://")?;
         schemes.iter().find(|scheme| scheme.is(name))
     }

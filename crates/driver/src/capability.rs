@@ -224,7 +224,7 @@ impl Capability {
 
     /// The ways in which a study may ask for it, the plainest first: some limits mean something
     /// only where messages are acknowledged or sessions are kept. Empty where no setting asks.
-    pub fn asks(self) -> Vec<Settings> {
+    pub fn requesting_settings(self) -> Vec<Settings> {
         let ask = self.ask();
         let Some((name, ask)) = ask else {
             return Vec::new();
@@ -330,7 +330,7 @@ impl Filtering {
 }
 
 impl Topology {
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Topology::Brokered => "every message goes through a server",
             Topology::Brokerless => "publishers reach subscribers directly, without a server",
@@ -400,7 +400,7 @@ mod tests {
                 !capability.is_asked_by(&Settings::default()),
                 "{capability}"
             );
-            for ask in capability.asks() {
+            for ask in capability.requesting_settings() {
                 assert!(capability.is_asked_by(&ask), "{capability}: {ask:?}");
             }
         }
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn every_ask_differs_from_no_settings() {
         for capability in Capability::ALL {
-            for ask in capability.asks() {
+            for ask in capability.requesting_settings() {
                 assert_ne!(ask, Settings::default(), "{capability}");
             }
         }

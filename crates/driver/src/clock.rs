@@ -37,7 +37,7 @@ impl Clock {
     pub fn now(&self) -> Nanos {
         match self {
             Clock::Monotonic => monotonic_now(),
-            Clock::Converted(course) => course.far(monotonic_now()),
+            Clock::Converted(course) => course.far_reading(monotonic_now()),
             Clock::Virtual(now) => now.load(Ordering::Relaxed),
         }
     }
@@ -64,7 +64,7 @@ pub struct Course {
 impl Course {
     /// The reading of the far clock when the near one reads `near`.
     #[inline]
-    pub fn far(&self, near: Nanos) -> Nanos {
+    pub fn far_reading(&self, near: Nanos) -> Nanos {
         // Readings are below 2^63: clocks count from the start of their hosts.
         let passed = near as i64 - self.near as i64;
         (self.far as i64 + passed + (passed as f64 * self.drift) as i64).max(0) as Nanos
@@ -124,11 +124,11 @@ mod tests {
             far: 5_000_000_000,
             drift: 1e-5,
         };
-        assert_eq!(course.far(1_000_000_000), 5_000_000_000);
-        assert_eq!(course.far(2_000_000_000), 6_000_010_000);
-        assert_eq!(course.far(0), 3_999_990_000);
+        assert_eq!(course.far_reading(1_000_000_000), 5_000_000_000);
+        assert_eq!(course.far_reading(2_000_000_000), 6_000_010_000);
+        assert_eq!(course.far_reading(0), 3_999_990_000);
         let behind = Course { far: 0, ..course };
-        assert_eq!(behind.far(0), 0, "a clock reads nothing below 0");
+        assert_eq!(behind.far_reading(0), 0, "a clock reads nothing below 0");
     }
 
     #[test]

@@ -135,7 +135,7 @@ pub trait Driver: Send + Sync {
 impl Capability {
     /// The first of [`Capability::asks`] that a system like `target` honours.
     pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
-        self.asks()
+        self.requesting_settings()
             .into_iter()
             .find(|ask| driver.resolve(ask, target).is_ok())
     }
@@ -148,9 +148,9 @@ impl Capability {
             Capability::Topology(topology) => {
                 let actual = driver.topology(target);
                 if actual == topology {
-                    Answer::native(actual.words())
+                    Answer::native(actual.description())
                 } else {
-                    Answer::unsupported(actual.words())
+                    Answer::unsupported(actual.description())
                 }
             }
             Capability::PayloadAgnostic => Answer::native("the payload is not looked into"),
@@ -186,7 +186,7 @@ fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &
     let Some((name, plainest)) = capability.ask() else {
         return Answer::unsupported("no driver answers for it");
     };
-    for ask in capability.asks() {
+    for ask in capability.requesting_settings() {
         let Ok(rows) = driver.resolve(&ask, target) else {
             continue;
         };

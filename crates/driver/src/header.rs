@@ -81,7 +81,7 @@ impl Mark {
     }
 
     /// Eight hexadecimal digits of the mark, for names that two runs must not share.
-    pub fn word(&self) -> String {
+    pub fn hex_digits(&self) -> String {
         format!("{:08x}", self.0[0] as u32)
     }
 }
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn a_word_leads_to_its_mark() {
         let mark = Mark::random();
-        assert_eq!(Mark::of_word(&mark.word()), Some(mark));
+        assert_eq!(Mark::of_word(&mark.hex_digits()), Some(mark));
         assert_eq!(
-            Mark::of_word("000000ff").map(|mark| mark.word()),
+            Mark::of_word("000000ff").map(|mark| mark.hex_digits()),
             Some("000000ff".into())
         );
         for no_word in ["", "ff", "000000FF", "+00000ff", "000000fff"] {

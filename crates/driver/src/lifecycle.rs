@@ -27,7 +27,7 @@ pub trait Lifecycle {
 
     /// How the server ended, if it has, although the suite did not end it. The suite asks after a check that failed, and
     /// makes no more of them then. The default does not know.
-    fn ended(&mut self) -> Option<String> {
+    fn exit_reason(&mut self) -> Option<String> {
         None
     }
 }

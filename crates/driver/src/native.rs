@@ -25,7 +25,7 @@ pub struct NativeSettings<T> {
 
 impl<T: Default + DeserializeOwned + JsonSchema> NativeSettings<T> {
     /// The settings under `native.DRIVER`.
-    pub const fn of(driver: &'static str) -> Self {
+    pub const fn for_driver(driver: &'static str) -> Self {
         NativeSettings {
             driver,
             properties: OnceLock::new(),
@@ -103,14 +103,15 @@ impl<T: Default + DeserializeOwned + JsonSchema> NativeSettings<T> {
             settings.inline_subschemas = true;
             let schema = settings.into_generator().into_root_schema_for::<T>();
             let properties = schema.get("properties").and_then(Value::as_object);
-            let given = |(name, property): (&String, &Value)| (name.clone(), given(property));
+            let given =
+                |(name, property): (&String, &Value)| (name.clone(), without_null(property));
             properties.into_iter().flatten().map(given).collect()
         })
     }
 }
 
 /// The schema of a value that is given: without the null that stands for one that is not.
-fn given(property: &Value) -> Value {
+fn without_null(property: &Value) -> Value {
     let mut property = property.clone();
     let Some(fields) = property.as_object_mut() else {
         return property;
@@ -251,7 +252,7 @@ mod tests {
         shared: Shared,
     }
 
-    static OWN: NativeSettings<Own> = NativeSettings::of("x");
+    static OWN: NativeSettings<Own> = NativeSettings::for_driver("x");
 
     fn read(own: Value) -> (Own, Result<Vec<String>, Vec<String>>) {
         let settings: Settings = serde_json::from_value(json!({ "native": { "x": own } })).unwrap();

@@ -55,7 +55,7 @@ impl Resource {
 
     /// The resource that an error says is exhausted; `None` if the error says something else, such
     /// as a server that refuses or has gone.
-    pub fn ended(attempt: Attempt, error: &io::Error) -> Option<Resource> {
+    pub fn exhausted_by(attempt: Attempt, error: &io::Error) -> Option<Resource> {
         Resource::of_errno(attempt, error.raw_os_error()?)
     }
 
@@ -115,7 +115,7 @@ impl Resource {
             let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
             if fd < 0 {
                 let error = io::Error::last_os_error();
-                return match Resource::ended(Attempt::Open, &error) {
+                return match Resource::exhausted_by(Attempt::Open, &error) {
                     Some(resource) => Err(resource),
                     None => Ok(()), // It tells nothing of descriptors.
                 };
@@ -133,7 +133,7 @@ impl Resource {
             match spawned {
                 Ok(thread) => started.push((end, thread)),
                 Err(error) => {
-                    let resource = Resource::ended(Attempt::Start, &error);
+                    let resource = Resource::exhausted_by(Attempt::Start, &error);
                     give_back(started);
                     return resource.map_or(Ok(()), Err);
                 }
@@ -200,13 +200,13 @@ mod tests {
         for (errno, attempt, expected) in cases {
             let error = io::Error::from_raw_os_error(errno);
             assert_eq!(
-                Resource::ended(attempt, &error),
+                Resource::exhausted_by(attempt, &error),
                 expected,
                 "{attempt:?}: {error}"
             );
         }
         let without_number = io::Error::new(io::ErrorKind::OutOfMemory, "words");
-        assert_eq!(Resource::ended(Open, &without_number), None);
+        assert_eq!(Resource::exhausted_by(Open, &without_number), None);
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub type InProcessSystem = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
     /// The system at one address.
-    pub fn at(endpoint: impl Into<String>) -> Target {
+    pub fn single(endpoint: impl Into<String>) -> Target {
         Target {
             endpoints: vec![endpoint.into()],
             ..Target::default()
@@ -113,7 +113,7 @@ impl Target {
     /// ([`Tls::insecure`]); `None` where none of the endpoints, which have these `schemes`, has TLS.
     pub fn unchecked(&self, schemes: &[Scheme]) -> Option<Mapping> {
         let encrypted = |endpoint: &String| {
-            Scheme::of(endpoint, schemes).is_some_and(|scheme| scheme.encryption.is_on())
+            Scheme::find(endpoint, schemes).is_some_and(|scheme| scheme.encryption.is_on())
         };
         let insecure = self.tls.as_ref().is_some_and(|tls| tls.insecure);
         (insecure && self.endpoints.iter().any(encrypted)).then(|| Mapping {
@@ -253,7 +253,7 @@ pub struct Subscription {
 
 impl Subscription {
     /// All that this filter matches.
-    pub fn to(filter: impl Into<String>) -> Subscription {
+    pub fn matching(filter: impl Into<String>) -> Subscription {
         Subscription {
             filter: filter.into(),
             group: None,
@@ -569,7 +569,7 @@ impl DriverError {
     /// client is exhausted.
     pub fn of_io(what: impl fmt::Display, attempt: Attempt, error: &io::Error) -> Self {
         let what = format!("{what}: {error}");
-        match Resource::ended(attempt, error) {
+        match Resource::exhausted_by(attempt, error) {
             Some(resource) => DriverError::exhausted(what, resource),
             None => DriverError::new(what),
         }

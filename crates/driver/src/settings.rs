@@ -88,7 +88,7 @@ impl Settings {
     }
 
     /// These settings, overridden by those that `own` gives.
-    pub fn with(&self, own: &Settings) -> Settings {
+    pub fn overridden_by(&self, own: &Settings) -> Settings {
         let mut native = self.native.clone();
         for (driver, values) in &own.native {
             native
@@ -128,7 +128,7 @@ impl Settings {
     }
 
     /// These settings without one, by its name as in [`Mapping::setting`].
-    pub fn without(&self, name: &str) -> Settings {
+    pub fn without_setting(&self, name: &str) -> Settings {
         let mut rest = self.clone();
         if let Some((driver, name)) = name.strip_prefix("native.").and_then(|n| n.split_once('.')) {
             if let Some(values) = rest.native.get_mut(driver) {

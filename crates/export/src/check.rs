@@ -59,7 +59,7 @@ pub fn junit(name: &str, checks: &[Check]) -> String {
             totals(&own)
         );
         for check in own {
-            one(&mut out, name, check);
+            write_check(&mut out, name, check);
         }
         out.push_str("  </testsuite>\n");
     }
@@ -67,7 +67,7 @@ pub fn junit(name: &str, checks: &[Check]) -> String {
     out
 }
 
-fn one(out: &mut String, name: &str, check: &Check) {
+fn write_check(out: &mut String, name: &str, check: &Check) {
     let words = xml(&check.words);
     let of = |element, kind| {
         format!("<{element} type=\"{kind}\" message=\"{words}\">{words}</{element}>")

@@ -24,7 +24,7 @@ const BOUNDS: &str = "bounds";
 impl Flat {
     /// The columns of `T`, without its lists, its maps, and the fields named in `without`, with
     /// dots between the parts of a name.
-    pub fn of<T: JsonSchema>(without: &[&str]) -> Flat {
+    pub fn columns_of<T: JsonSchema>(without: &[&str]) -> Flat {
         let schema = schemars::schema_for!(T).to_value();
         let mut columns = Vec::new();
         walk(&schema, &schema, &mut Vec::new(), without, &mut columns);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_single_value_of_a_trial_is_a_column_of_its_type() {
-        let flat = Flat::of::<Trial>(&["workload.name"]);
+        let flat = Flat::columns_of::<Trial>(&["workload.name"]);
         let kind = |name: &str| flat.columns().find(|c| c.name == name).map(|c| c.kind);
         assert_eq!(kind("published"), Some(CellType::Integer));
         assert_eq!(kind("system_cpu_s"), Some(CellType::Real));

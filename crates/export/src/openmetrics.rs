@@ -43,7 +43,7 @@ pub fn write_run(run: &str, results: &Results, out: &mut dyn io::Write) -> io::R
     );
     for (named, trial) in &trials {
         for status in Status::ALL {
-            let more = [("pubgauge_verdict", status.word())];
+            let more = [("pubgauge_verdict", status.as_str())];
             let is = f64::from(trial.verdict.status == status);
             text.sample("", &named.labels(), &more, is);
         }
@@ -81,7 +81,7 @@ fn figure_of_trials(text: &mut Text, figure: &Figure, family: &Family, trials: &
     };
     let mut is_begun = false;
     for (named, trial) in trials {
-        if let Ok(value) = figure.of(trial, None, None) {
+        if let Ok(value) = figure.value_in(trial, None, None) {
             if !is_begun {
                 text.family(&family.name, family.kind, family.unit, &figure.sentence());
                 is_begun = true;

@@ -59,12 +59,12 @@ fn write_group<W: Write + Send>(
         };
         let cells = rows.iter().map(|row| &row[at]);
         match column.kind {
-            CellType::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
-            CellType::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
-            CellType::Flag => put::<BoolType>(writer, cells, Value::as_bool)?,
-            CellType::Text => {
-                put::<ByteArrayType>(writer, cells, |cell| Some(ByteArray::from(cell.as_str()?)))?
-            }
+            CellType::Integer => write_column::<Int64Type>(writer, cells, Value::as_i64)?,
+            CellType::Real => write_column::<DoubleType>(writer, cells, Value::as_f64)?,
+            CellType::Flag => write_column::<BoolType>(writer, cells, Value::as_bool)?,
+            CellType::Text => write_column::<ByteArrayType>(writer, cells, |cell| {
+                Some(ByteArray::from(cell.as_str()?))
+            })?,
         }
     }
     group.close()?;
@@ -85,7 +85,7 @@ fn field(column: &Column) -> Result<Type> {
 }
 
 /// Writes a column: a level of 1 for each cell with a value, 0 for each without, and the values.
-fn put<'a, T: DataType>(
+fn write_column<'a, T: DataType>(
     mut writer: SerializedColumnWriter<'_>,
     cells: impl Iterator<Item = &'a Value>,
     value: impl Fn(&Value) -> Option<T::T>,

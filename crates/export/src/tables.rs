@@ -54,7 +54,7 @@ type Part = (Vec<Value>, Value);
 impl<'a> Run<'a> {
     /// A row for each trial, with every single figure of `results.json`.
     pub fn trials(&self) -> Table<'a> {
-        let flat = Flat::of::<Trial>(&[
+        let flat = Flat::columns_of::<Trial>(&[
             "id",
             "cell",
             "system",
@@ -81,25 +81,25 @@ impl<'a> Run<'a> {
             let members = extremes(&trial.groups);
             let own: [Value; 8] = [
                 step.map(|step| step.search).into(),
-                word(step.map(|step| step.purpose)),
+                serialized(step.map(|step| step.purpose)),
                 step.and_then(|step| step.load).into(),
-                trial.verdict.words().join("; ").into(),
+                trial.verdict.sentences().join("; ").into(),
                 trial.errors.join("; ").into(),
                 share(trial.shortfall.lost, trial.messages.expected),
                 members.map(|(smallest, _)| smallest).into(),
                 members.map(|(_, largest)| largest).into(),
             ];
-            let counted = Figure::on_request().map(|of| of.of(trial, None, None).ok().into());
+            let counted = Figure::on_request().map(|of| of.value_in(trial, None, None).ok().into());
             Ok(vec![(
                 own.into_iter().chain(counted).collect(),
-                word(trial),
+                serialized(trial),
             )])
         })
     }
 
     /// A row for each flow of each trial.
     pub fn flows(&self) -> Table<'a> {
-        let flat = Flat::of::<FlowFigures>(&["name"]);
+        let flat = Flat::columns_of::<FlowFigures>(&["name"]);
         let own = [("flow", CellType::Text), ("lost_share", CellType::Real)];
         self.table("flows", own, flat, |trial| {
             let part = |flow: &FlowFigures| {
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
                     flow.name.as_str().into(),
                     share(flow.shortfall.lost, flow.messages.expected),
                 ];
-                (own, word(flow))
+                (own, serialized(flow))
             };
             Ok(trial.flows.iter().map(part).collect())
         })
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
     /// A row for each window of each trial, and of each flow where there are several; a row without a
     /// flow is of all flows.
     pub fn windows(&self) -> Table<'a> {
-        let flat = Flat::of::<WindowFigures>(&["name"]);
+        let flat = Flat::columns_of::<WindowFigures>(&["name"]);
         let own = [
             ("window", CellType::Text),
             ("flow", CellType::Text),
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
                     .lost
                     .map(|lost| share(lost, window.messages.expected));
                 let own = vec![window.name.as_str().into(), flow.into(), lost.into()];
-                (own, word(window))
+                (own, serialized(window))
             };
             Ok(all.chain(of_flows).map(part).collect())
         })
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
 
     /// A row for each record of each trial's series.
     pub fn series(&self) -> Table<'a> {
-        let flat = Flat::of::<SeriesRecord>(&["t_s"]);
+        let flat = Flat::columns_of::<SeriesRecord>(&["t_s"]);
         let own = [
             ("t_s", CellType::Real),
             ("length_s", CellType::Real),
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
                 let length = second.traffic.t_s - before;
                 before = second.traffic.t_s;
                 let own = vec![second.traffic.t_s.into(), length.into(), phase.into()];
-                let mut record = word(second);
+                let mut record = serialized(second);
                 // A record in which nothing measured came has latencies of 0.
                 for (name, value) in record.as_object_mut().into_iter().flatten() {
                     if name.starts_with("latency_") && value.as_u64() == Some(0) {
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
             ("value_ns", CellType::Integer),
             ("count", CellType::Integer),
         ];
-        let none = Flat::of::<()>(&[]);
+        let none = Flat::columns_of::<()>(&[]);
         self.table("percentiles", own, none, move |trial| {
             let mut rows = Vec::new();
             for (name, measure) in LOGS {
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         let run = *self;
         let rows = (0u32..).zip(&run.results.searches);
         let rows = rows.map(move |(number, search)| {
-            let record = word(search);
+            let record = serialized(search);
             let cell = |(name, _, path): &(&str, CellType, &str)| match *name {
                 "run" => run.name.into(),
                 "study" => run.results.study.name.as_str().into(),
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
 
     /// The cells that identify a trial, and its values on the run's axes.
     fn keys(&self, trial: &Trial, axes: &[&str]) -> Vec<Value> {
-        let verdict = trial.verdict.status.word();
+        let verdict = trial.verdict.status.as_str();
         let keys: [Value; KEYS.len()] = [
             self.name.into(),
             self.results.study.name.as_str().into(),
@@ -407,7 +407,7 @@ fn column((name, kind): (&str, CellType)) -> Column {
 }
 
 /// A value as `results.json` writes it.
-fn word(of: impl serde::Serialize) -> Value {
+fn serialized(of: impl serde::Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()
 }
 

@@ -102,7 +102,7 @@ pub fn show_value(figure: &Figure, value: f64) -> String {
     match figure.unit {
         Unit::Verdict => {
             let status = Status::ALL.get(value as usize);
-            status.map_or("none", |status| status.word()).to_owned()
+            status.map_or("none", |status| status.as_str()).to_owned()
         }
         Unit::Nanoseconds => scaled(&[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]),
         Unit::PerSecond => scaled(&[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]).replace(" /s", "/s"),

@@ -184,7 +184,7 @@ impl Figure {
     pub fn value_in_full(&self, value: f64) -> String {
         match self.unit {
             Unit::Messages | Unit::Deliveries => format!("{value}"),
-            unit => unit.show(value),
+            unit => unit.format(value),
         }
     }
 
@@ -232,7 +232,7 @@ impl Figure {
     ///
     /// # Errors
     /// There is none; with the reason, where it is a percentile of too few values.
-    pub fn of(
+    pub fn value_in(
         &self,
         trial: &Trial,
         flow: Option<&str>,
@@ -351,7 +351,7 @@ impl Times {
 /// `@`. `None` if there is no such figure, or the trial has no value for it.
 pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     let (figure, window) = Figure::in_window(name)?;
-    figure.of(trial, flow, window).ok()
+    figure.value_in(trial, flow, window).ok()
 }
 
 /// The capabilities that the figure `supports A, B` counts: how many of them a system has itself. `None`: the name is
@@ -421,7 +421,7 @@ mod tests {
                 ..Trial::default()
             };
             let ms = |name: &str| {
-                let value = Figure::named(name).unwrap().of(&trial, None, None);
+                let value = Figure::named(name).unwrap().value_in(&trial, None, None);
                 value.ok().map(|ns| (ns / 1e6).round())
             };
             assert_eq!(ms("latency-from-send.p90"), of_all);
@@ -565,7 +565,9 @@ mod tests {
             },
             ..Trial::default()
         };
-        let p999 = Figure::named("latency.p99.9").unwrap().of(&few, None, None);
+        let p999 = Figure::named("latency.p99.9")
+            .unwrap()
+            .value_in(&few, None, None);
         assert_eq!(
             p999,
             Err(Some(TooFew {

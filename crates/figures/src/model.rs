@@ -145,7 +145,7 @@ impl Machine {
         match self.quota() {
             Some(quota) => format!(
                 "{all}, of which this container may use {}",
-                shown::given(quota)
+                shown::three_decimals(quota)
             ),
             None => all,
         }

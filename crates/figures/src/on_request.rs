@@ -112,7 +112,7 @@ mod tests {
             None
         );
         // A figure that was not asked for is not 0, and none is per message where no message came.
-        assert!(Figure::on_request().all(|of| of.of(&Trial::default(), None, None).is_err()));
+        assert!(Figure::on_request().all(|of| of.value_in(&Trial::default(), None, None).is_err()));
         counted.messages.delivered_msgs_per_s = 0.0;
         assert_eq!(figure(&counted, None, "client_syscalls_per_message"), None);
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn every_figure_has_its_value() {
         let trial = everything(Trial::default());
-        assert!(Figure::on_request().all(|of| of.of(&trial, None, None).is_ok()));
+        assert!(Figure::on_request().all(|of| of.value_in(&trial, None, None).is_ok()));
         assert_eq!(Figure::on_request().count(), 9);
     }
 }

@@ -20,7 +20,7 @@ pub fn quota(cores: u32, quota: Option<f64>) -> Option<f64> {
 
 /// So many processors, in words: `0.2 of a processor`, `1 processor`, `1.5 processors`.
 pub fn so_many(processors: f64) -> String {
-    let number = shown::given(processors);
+    let number = shown::three_decimals(processors);
     match processors {
         few if few < 1.0 => format!("{number} of a processor"),
         1.0 => format!("{number} processor"),

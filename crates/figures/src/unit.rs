@@ -55,7 +55,7 @@ impl Unit {
     }
 
     /// A value with its unit, in three digits.
-    pub fn show(self, value: f64) -> String {
+    pub fn format(self, value: f64) -> String {
         match self {
             Unit::Nanoseconds => shown::time(value),
             Unit::PerSecond => shown::rate(value),
@@ -81,7 +81,7 @@ impl Unit {
             Unit::Seconds => " s",
             _ => "",
         };
-        self.show(value) + noun
+        self.format(value) + noun
     }
 
     /// The end of a column's name; empty for a plain number.

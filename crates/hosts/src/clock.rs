@@ -183,7 +183,7 @@ impl Band {
         let begin = self.points.partition_point(|point| point.at <= course.near);
         let since = &self.points[begin.saturating_sub(1)..];
         let error = |point: &BoundPoint| {
-            let taken = course.far(point.at) as i64 - point.at as i64;
+            let taken = course.far_reading(point.at) as i64 - point.at as i64;
             (point.high - taken).max(taken - point.low).max(0)
         };
         // Between two points the band and the line leave each other by their drifts at most, from the nearer one.
@@ -284,7 +284,7 @@ mod tests {
         let band = Band::from_exchanges(&[one], 1).unwrap();
         let course = band.course();
         // The middle is off by half of the difference of both ways.
-        assert_eq!(course.far(10 * MS), 15 * MS + 10_000);
+        assert_eq!(course.far_reading(10 * MS), 15 * MS + 10_000);
         assert!((40_000..40_010).contains(&band.error_of(&course)));
     }
 
@@ -301,7 +301,7 @@ mod tests {
             "{}",
             band.error_of(&course)
         );
-        assert_eq!(course.far(40 * MS), 40 * MS - 7_000);
+        assert_eq!(course.far_reading(40 * MS), 40 * MS - 7_000);
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
             let last = band.points.last().unwrap().at;
             for step in 0..=1_000 {
                 let host = course.near + (last - course.near) / 1_000 * step;
-                let wrong = course.far(host).abs_diff(clock(host));
+                let wrong = course.far_reading(host).abs_diff(clock(host));
                 prop_assert!(wrong <= error, "{wrong} {error}");
             }
         }

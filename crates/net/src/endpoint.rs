@@ -80,7 +80,7 @@ impl Endpoint {
             )
         };
         let (name, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
-        let scheme = Scheme::of(url, protocol.schemes).ok_or_else(|| bad("unknown scheme"))?;
+        let scheme = Scheme::find(url, protocol.schemes).ok_or_else(|| bad("unknown scheme"))?;
         let (rest, path) = match rest.split_once('/') {
             None => (rest, None),
             Some((rest, "")) if scheme.path.is_none() => (rest, None),

@@ -56,7 +56,7 @@ impl OutPool {
     }
 
     /// Gives a buffer back; one with a capacity above 128 KiB is freed.
-    pub fn put(&mut self, mut out: Box<Out>) {
+    pub fn give_back(&mut self, mut out: Box<Out>) {
         if self.0.len() < 256 && out.bytes.capacity() <= KEEP_OUT {
             out.bytes.clear();
             out.start = 0;
@@ -86,7 +86,7 @@ pub fn after_write(
     }
     let messages = u64::from(written.messages);
     if let Some(out) = out.take() {
-        pool.put(out);
+        pool.give_back(out);
     }
     messages
 }

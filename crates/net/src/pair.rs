@@ -14,7 +14,7 @@ use crate::endpoint::{Addressing, Endpoint};
 ///
 /// # Errors
 /// Those of `parse`, for either place.
-pub fn both<E: Clone>(
+pub fn parse_both<E: Clone>(
     url: &str,
     parse: impl Fn(&str) -> Result<E, DriverError>,
 ) -> Result<[E; 2], DriverError> {
@@ -29,7 +29,7 @@ pub fn both<E: Clone>(
 ///
 /// # Errors
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
-pub fn places<E: Clone>(
+pub fn parse_places<E: Clone>(
     urls: &[String],
     protocol: &Addressing,
     parse: impl Fn(&str) -> Result<[E; 2], DriverError>,
@@ -53,7 +53,7 @@ pub fn places<E: Clone>(
 /// The same.
 pub fn plain_places(urls: &[String], protocol: &Addressing) -> Result<Vec<Endpoint>, DriverError> {
     let parse = |url: &str| Endpoint::parse(url, protocol);
-    places(urls, protocol, |url| both(url, parse))
+    parse_places(urls, protocol, |url| parse_both(url, parse))
 }
 
 /// The index into `places` places ([`places`]) that a client connects to.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pubgauge_quantities::shown::{bit_rate, given, span};
+use pubgauge_quantities::shown::{bit_rate, span, three_decimals};
 
 use crate::network::{HostRole, Hosts, Link, LinkState, Loss, Network, Reordering};
 
@@ -140,5 +140,5 @@ fn push(text: &mut String, name: &str, words: &[String]) {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", given(share * 100.0))
+    format!("{} %", three_decimals(share * 100.0))
 }

@@ -87,7 +87,7 @@ impl OpenFolder {
     ///
     /// # Errors
     /// An error of the file system.
-    pub fn made(path: &Path) -> io::Result<OpenFolder> {
+    pub fn open_or_create(path: &Path) -> io::Result<OpenFolder> {
         OpenFolder::made_for(path, Access::default())
     }
 
@@ -134,7 +134,7 @@ impl OpenFolder {
     /// # Errors
     /// If it is no folder, or a link to one.
     pub fn below(&self, name: &str) -> io::Result<OpenFolder> {
-        self.make(name)?;
+        self.make_folder(name)?;
         self.inside(name)
     }
 
@@ -143,7 +143,7 @@ impl OpenFolder {
     /// # Errors
     /// As [`OpenFolder::below`].
     pub fn below_synced(&self, name: &str) -> io::Result<OpenFolder> {
-        if self.make(name)? {
+        if self.make_folder(name)? {
             self.sync()?;
         }
         self.inside(name)
@@ -155,7 +155,7 @@ impl OpenFolder {
     /// If it is not there, no folder, or a link to one.
     pub fn inside(&self, name: impl AsRef<OsStr>) -> io::Result<OpenFolder> {
         let name = name.as_ref();
-        let folder = self.at(name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let folder = self.open_entry(name, OFlags::RDONLY | OFlags::DIRECTORY)?;
         Ok(OpenFolder {
             folder: folder.into(),
             shown: self.shown.join(name),
@@ -164,9 +164,9 @@ impl OpenFolder {
     }
 
     /// Makes a folder; whether it was not there.
-    fn make(&self, name: &str) -> io::Result<bool> {
+    fn make_folder(&self, name: &str) -> io::Result<bool> {
         let mode = self.access.of_folders();
-        match rustix::fs::mkdirat(&self.folder, one(name.as_ref())?, mode) {
+        match rustix::fs::mkdirat(&self.folder, check_name(name.as_ref())?, mode) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
@@ -174,7 +174,7 @@ impl OpenFolder {
     }
 
     /// Its path, for messages: as the user named it, with the names below.
-    pub fn shown(&self) -> &Path {
+    pub fn display_path(&self) -> &Path {
         &self.shown
     }
 
@@ -216,7 +216,7 @@ impl OpenFolder {
     /// As [`OpenFolder::file`], and [`Refused`] if it is longer.
     pub fn read(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<Vec<u8>> {
         let name = name.as_ref();
-        content(&self.file(name)?, most).map_err(|error| match Refused::of(&error) {
+        content(&self.file(name)?, most).map_err(|error| match Refused::from_io(&error) {
             Some(refused) => Refused::new(name, &refused.what).into(),
             None => error,
         })
@@ -227,10 +227,10 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        let name = one(name.as_ref())?;
+        let name = check_name(name.as_ref())?;
         self.unlink(name)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        Ok(File::from(self.at(name, flags)?))
+        Ok(File::from(self.open_entry(name, flags)?))
     }
 
     /// Writes a file whole or not at all; what stood under its name is replaced. It is synced, its name is not.
@@ -250,7 +250,7 @@ impl OpenFolder {
         name: impl AsRef<OsStr>,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> io::Result<()> {
-        let name = one(name.as_ref())?;
+        let name = check_name(name.as_ref())?;
         let mut partial = OsString::from(".");
         partial.push(name);
         partial.push(PARTIAL);
@@ -269,7 +269,11 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
-        let (folder, from, to) = (&self.folder, one(from.as_ref())?, one(to.as_ref())?);
+        let (folder, from, to) = (
+            &self.folder,
+            check_name(from.as_ref())?,
+            check_name(to.as_ref())?,
+        );
         Ok(rustix::fs::renameat(folder, from, folder, to)?)
     }
 
@@ -280,8 +284,8 @@ impl OpenFolder {
     pub fn exchange(&self, one_name: &str, other_name: &str) -> io::Result<()> {
         let (folder, from, to) = (
             &self.folder,
-            one(one_name.as_ref())?,
-            one(other_name.as_ref())?,
+            check_name(one_name.as_ref())?,
+            check_name(other_name.as_ref())?,
         );
         let flags = RenameFlags::EXCHANGE;
         Ok(rustix::fs::renameat_with(folder, from, folder, to, flags)?)
@@ -292,7 +296,7 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system, and if the name is taken there.
     pub fn link_into(&self, name: impl AsRef<OsStr>, other: &OpenFolder) -> io::Result<()> {
-        let name = one(name.as_ref())?;
+        let name = check_name(name.as_ref())?;
         let (from, to) = (&self.folder, &other.folder);
         Ok(rustix::fs::linkat(from, name, to, name, AtFlags::empty())?)
     }
@@ -302,7 +306,7 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        match fs::remove_dir_all(self.path().join(one(name.as_ref())?)) {
+        match fs::remove_dir_all(self.path().join(check_name(name.as_ref())?)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
         }
@@ -313,7 +317,7 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system, and if there is none.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let name = one(name.as_ref())?;
+        let name = check_name(name.as_ref())?;
         Ok(rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())?)
     }
 
@@ -322,7 +326,7 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system, and if it is not empty.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let name = one(name.as_ref())?;
+        let name = check_name(name.as_ref())?;
         Ok(rustix::fs::unlinkat(
             &self.folder,
             name,
@@ -360,7 +364,7 @@ impl OpenFolder {
 
     /// Opens a regular file. Of a pipe this waits for nobody at the other end.
     fn regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
-        let kind = rustix::fs::statat(&self.folder, one(name)?, AtFlags::SYMLINK_NOFOLLOW);
+        let kind = rustix::fs::statat(&self.folder, check_name(name)?, AtFlags::SYMLINK_NOFOLLOW);
         // A device is not opened: some do something at that alone.
         match kind.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             Ok(FileType::RegularFile) => {}
@@ -368,7 +372,7 @@ impl OpenFolder {
             Ok(kind) => return Err(Refused::kind(name, kind).into()),
             Err(error) => return Err(error.into()),
         }
-        let file = File::from(self.at(name, flags | OFlags::NONBLOCK)?);
+        let file = File::from(self.open_entry(name, flags | OFlags::NONBLOCK)?);
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         if kind == FileType::RegularFile {
             Ok(file)
@@ -378,8 +382,8 @@ impl OpenFolder {
     }
 
     /// Opens what is in this folder under one name, unless it is a link.
-    fn at(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
-        let name = one(name)?;
+    fn open_entry(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+        let name = check_name(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if flags.contains(OFlags::CREATE) {
             self.access.of_files()
@@ -493,7 +497,7 @@ fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
 }
 
 /// A name that stands for something in the folder itself.
-fn one(name: &OsStr) -> io::Result<&OsStr> {
+fn check_name(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(part)), None) if part == name => Ok(name),
@@ -519,7 +523,7 @@ mod tests {
         let (run, elsewhere) = (all.path().join("run"), all.path().join("elsewhere"));
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("file"), "theirs").unwrap();
-        let place = OpenFolder::made(&run).unwrap();
+        let place = OpenFolder::open_or_create(&run).unwrap();
         // Links under the name, under that of the part, and hard links too.
         symlink(elsewhere.join("file"), run.join("a")).unwrap();
         symlink(elsewhere.join("file"), run.join(".a.partial")).unwrap();
@@ -567,7 +571,7 @@ mod tests {
     #[test]
     fn folders_are_exchanged_at_once_with_files_that_stand_in_both() {
         let all = tempfile::tempdir().unwrap();
-        let place = OpenFolder::made(all.path()).unwrap();
+        let place = OpenFolder::open_or_create(all.path()).unwrap();
         let (old, new) = (place.below("old").unwrap(), place.below(".new").unwrap());
         old.write("kept", "k").unwrap();
         old.write("gone", "g").unwrap();
@@ -597,7 +601,7 @@ mod tests {
         let (mine, theirs) = (all.path().join("mine"), all.path().join("theirs"));
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("file"), "theirs").unwrap();
-        let place = OpenFolder::made(&mine).unwrap();
+        let place = OpenFolder::open_or_create(&mine).unwrap();
         place.write("file", "mine").unwrap();
         assert_eq!(place.read("file", 4).unwrap(), b"mine");
         symlink(theirs.join("file"), mine.join("link")).unwrap();

@@ -38,14 +38,14 @@ impl Refused {
     }
 
     /// That an error is one.
-    pub(crate) fn of(error: &io::Error) -> Option<&Refused> {
+    pub(crate) fn from_io(error: &io::Error) -> Option<&Refused> {
         error.get_ref()?.downcast_ref()
     }
 }
 
 /// Whether something was not opened or read because it is none of what a folder may hold there.
 pub fn is_refused(error: &io::Error) -> bool {
-    Refused::of(error).is_some()
+    Refused::from_io(error).is_some()
 }
 
 impl fmt::Display for Refused {

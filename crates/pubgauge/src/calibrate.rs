@@ -328,7 +328,7 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
 }
 
 fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Agreement {
-    let real = Truth::of(truth, record.epoch);
+    let real = Truth::count(truth, record.epoch);
     let reported = record.all_times(Measure::Latency);
     let latency: Vec<(f64, u64, u64)> = [0.5, 0.9, 0.99, 0.999]
         .into_iter()
@@ -477,12 +477,12 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
         calibration: &calibration,
         good_for: calibration.good_for(),
     };
-    args.output.show(&shown, || {
+    args.output.print_result(&shown, || {
         let kept = kept.map_or(String::new(), |path| {
             let path = path.display();
             format!("kept in {path}; later runs carry it in their results\n")
         });
-        words(&calibration) + &kept
+        describe(&calibration) + &kept
     });
     let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
     if !exact {
@@ -493,7 +493,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     Ok(if exact { FINE } else { NOT_VALID })
 }
 
-fn words(c: &Calibration) -> String {
+fn describe(c: &Calibration) -> String {
     use pubgauge_quantities::shown::{rate, time};
     let times = |d: &Distribution| {
         let at = |quantile| {

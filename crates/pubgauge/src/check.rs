@@ -69,9 +69,9 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     for name in &names {
         let chosen = here.choose(name).map_err(ending)?;
         args.output.remark(&format!("checking {name}"));
-        let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
+        let report = check_one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
         if !args.output.json {
-            print(&words(&report, args.verbose));
+            print(&describe(&report, args.verbose));
         }
         reports.push(report);
         if stop.load(Relaxed) {
@@ -89,7 +89,7 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     })
 }
 
-fn one(
+fn check_one(
     name: &str,
     chosen: &Chosen,
     testbed: &Testbed,
@@ -118,7 +118,7 @@ fn one(
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
-            if stop.load(Relaxed) || running.ended().is_some() {
+            if stop.load(Relaxed) || running.exit_reason().is_some() {
                 break;
             }
             let exceptions: Vec<_> = file
@@ -150,7 +150,7 @@ fn one(
         }
     }
     for capability in Capability::ALL {
-        if stop.load(Relaxed) || running.ended().is_some() {
+        if stop.load(Relaxed) || running.exit_reason().is_some() {
             break;
         }
         let answer = answer(&file, &target, driver, capability);
@@ -159,7 +159,7 @@ fn one(
             prove(driver, &target, &file, capability, lifecycle)
         });
         if matches!(found.0, CheckStatus::Failed | CheckStatus::Broken)
-            && let Some(how) = Lifecycle::ended(&mut running)
+            && let Some(how) = Lifecycle::exit_reason(&mut running)
         {
             found = (
                 CheckStatus::Failed,
@@ -169,7 +169,7 @@ fn one(
         told(capability.to_string(), found);
     }
     // A system that ended between two checks, or while it was stopped on purpose and did not come back.
-    if let Some(how) = running.ended() {
+    if let Some(how) = running.exit_reason() {
         let words = format!("it is not there any more, and was asked nothing more: {how}");
         told("stays-up".to_owned(), (CheckStatus::Failed, words));
     }
@@ -256,7 +256,7 @@ fn spelt(finding: CheckStatus) -> &'static str {
     }
 }
 
-fn words(report: &Report, verbose: bool) -> String {
+fn describe(report: &Report, verbose: bool) -> String {
     let count = |finding| report.lines.iter().filter(|l| l.finding == finding).count();
     let version = report.version.as_deref().unwrap_or("version unknown");
     let mut out = format!(

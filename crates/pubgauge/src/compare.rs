@@ -66,10 +66,11 @@ pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let pairing = compare::pair([&a, b], [&left, &right], workload).map_err(Ending::bad_input)?;
     let comparison = compare::compare(&pairing.pairs, &figures, margin);
     let shown = json(&comparison, &pairing);
-    args.output.show(&shown, || words(&comparison, &pairing));
+    args.output
+        .print_result(&shown, || describe(&comparison, &pairing));
     let checks = gate::of_comparison(&comparison, &pairing.not_compared);
     let name = format!("compare {}", b.study.name);
-    gate::tell(&args.gate, &name, None, &checks)?;
+    gate::report(&args.gate, &name, None, &checks)?;
     Ok(gate::exit_code(&checks))
 }
 
@@ -129,7 +130,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
     }
 }
 
-fn words(comparison: &Comparison, pairing: &Pairing<'_>) -> String {
+fn describe(comparison: &Comparison, pairing: &Pairing<'_>) -> String {
     let mut out = text(comparison);
     for remark in &pairing.remarks {
         out.push_str(&wrap(&format!("note: {remark}"), 0));

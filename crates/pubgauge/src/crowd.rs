@@ -18,13 +18,13 @@ pub fn quota() -> Option<String> {
     let quota = processors::quota(facts.cores, facts.quota_cores)?;
     Some(format!(
         "this container may use {} of {}",
-        shown::given(quota),
+        shown::three_decimals(quota),
         shown::so_many(facts.cores.into(), "processor")
     ))
 }
 
 /// Says what other programs use of the machine now, where that is so much that figures will say little.
-pub fn before() -> Option<String> {
+pub fn warn_before() -> Option<String> {
     let (from, began) = (MachineReading::now()?, Instant::now());
     std::thread::sleep(WATCHED);
     let time = MachineReading::now()?.since(&from);
@@ -39,7 +39,7 @@ pub fn before() -> Option<String> {
 }
 
 /// Says how many trials other programs spoilt.
-pub fn after(results: &Results) -> Option<String> {
+pub fn warn_after(results: &Results) -> Option<String> {
     let trials: Vec<_> = results.standing().collect();
     let spoilt = trials.iter().filter(|trial| spoilt_by_others(trial));
     let spoilt: Vec<_> = spoilt.collect();
@@ -47,7 +47,7 @@ pub fn after(results: &Results) -> Option<String> {
         .iter()
         .filter_map(|trial| trial.worker_load.machine_others);
     let others = others.reduce(f64::max)?;
-    let all = shown::given(trials.first()?.circumstances.processors());
+    let all = shown::three_decimals(trials.first()?.circumstances.processors());
     Some(format!(
         "others used up to {others:.1} of {all} processors: {} of {} trials say nothing about these systems; run again when \
          the machine is quiet",

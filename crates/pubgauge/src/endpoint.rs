@@ -104,7 +104,7 @@ impl MetricsEndpoint {
     }
 
     /// The figures that it shows, for the run to update.
-    pub fn shown(&self) -> Arc<Mutex<Shown>> {
+    pub fn shared_figures(&self) -> Arc<Mutex<Shown>> {
         self.shown.clone()
     }
 }
@@ -165,7 +165,7 @@ fn text(shown: &Shown, scrapes: u64) -> String {
     );
     for status in Status::ALL {
         let count = shown.verdicts.get(&status).copied().unwrap_or(0);
-        text.sample("_total", &[("verdict", status.word())], &[], count as f64);
+        text.sample("_total", &[("verdict", status.as_str())], &[], count as f64);
     }
     if let Some(current) = &shown.current {
         trial(&mut text, current);
@@ -282,7 +282,7 @@ mod tests {
     fn it_answers_what_it_should_and_survives_the_rest() {
         let endpoint = MetricsEndpoint::open("0").unwrap();
         {
-            let shown = endpoint.shown();
+            let shown = endpoint.shared_figures();
             let mut shown = shown.lock().unwrap();
             shown.study = "a \"quoted\"\nstudy".into();
             shown.current = Some(Current {

@@ -106,7 +106,7 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
         return Ok(FINE);
     }
     let (out, place) = match &args.out {
-        Some(out) => (out.clone(), OpenFolder::made(out)),
+        Some(out) => (out.clone(), OpenFolder::open_or_create(out)),
         None => {
             let below = OpenFolder::open(&args.dir).and_then(|dir| dir.below(EXPORT));
             (args.dir.join(EXPORT), below)

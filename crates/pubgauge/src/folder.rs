@@ -26,7 +26,7 @@ use crate::study_run::{Ready, default_folder};
 use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};
-use runs::{name_of, of_study, show, write_index};
+use runs::{name_of, of_study, print_studies, write_index};
 
 /// The studies of the selected folder; `None` if no folder is selected.
 ///
@@ -50,7 +50,7 @@ pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending>
 ///
 /// # Errors
 /// All errors, with the worst exit code.
-pub fn each<T>(
+pub fn for_each_study<T>(
     selection: &Selection,
     files: &[PathBuf],
     act: impl Fn(&Selection) -> Result<T, Ending>,
@@ -62,11 +62,13 @@ pub fn each<T>(
         };
         (file.display().to_string(), act(&one))
     });
-    all(done)
+    collect_results(done)
 }
 
 /// All results, or all errors.
-fn all<T>(done: impl Iterator<Item = (String, Result<T, Ending>)>) -> Result<Vec<T>, Ending> {
+fn collect_results<T>(
+    done: impl Iterator<Item = (String, Result<T, Ending>)>,
+) -> Result<Vec<T>, Ending> {
     let (mut fine, mut wrong, mut code, mut count) = (Vec::new(), Vec::new(), 0, 0u64);
     for (name, result) in done {
         count += 1;
@@ -197,7 +199,7 @@ impl Several {
         if let Some(out) = &args.out {
             runs::can_be_made(out)?;
         }
-        let hosts = hosts::given(&args.hosts)?;
+        let hosts = hosts::from_args(&args.hosts)?;
         let studies = self.ready(args, hosts.as_ref())?;
         let endpoint = args
             .listen
@@ -264,13 +266,13 @@ impl Several {
                 junit: None,
                 ..args.gate.clone()
             };
-            gate::tell(&annotations, &name, inner.selection.study.as_deref(), &own)?;
+            gate::report(&annotations, &name, inner.selection.study.as_deref(), &own)?;
             checks.extend(of_study(&name, own));
             write_index(&out, &failed)?;
         }
         pubgauge_testbed::stop_everything();
         let (studies, page) = write_index(&out, &failed)?;
-        show(&studies, &page, args.output.json);
+        print_studies(&studies, &page, args.output.json);
         gate::write(&args.gate, &name_of(&out), &checks)?;
         if stop.load(Relaxed) {
             tell!(
@@ -291,9 +293,9 @@ impl Several {
             ..args.clone()
         };
         match self {
-            Several::New { files, .. } => each(&args.selection, files, |selection| {
+            Several::New { files, .. } => for_each_study(&args.selection, files, |selection| {
                 let args = alone(selection.clone());
-                let ready = Ready::of(&args, None, hosts)?.one_of(files.len(), &args);
+                let ready = Ready::check_run(&args, None, hosts)?.one_of(files.len(), &args);
                 let file = selection.study.as_deref().unwrap_or(Path::new(""));
                 let listed = Listed::new(file, &ready);
                 Ok(One {
@@ -302,7 +304,7 @@ impl Several {
                     ready,
                 })
             }),
-            Several::Again { out, list } => all(list.studies.iter().map(|listed| {
+            Several::Again { out, list } => collect_results(list.studies.iter().map(|listed| {
                 let one = || {
                     let mut args = alone(args.selection.clone());
                     listed.begun.on_systems(&args.selection.on)?;
@@ -312,7 +314,7 @@ impl Several {
                     } else {
                         args.selection.study = Some(listed.file.clone())
                     }
-                    let ready = Ready::of(&args, Some(&listed.begun), hosts)?;
+                    let ready = Ready::check_run(&args, Some(&listed.begun), hosts)?;
                     let mut ready = ready.one_of(list.studies.len(), &args);
                     ready.prepared.given.clone_from(&listed.given);
                     Ok(One {

@@ -52,12 +52,16 @@ impl Forecast {
     pub fn next(&self) -> Duration {
         self.ahead
             .front()
-            .map_or(Duration::ZERO, |trial| self.of(trial))
+            .map_or(Duration::ZERO, |trial| self.trial_time(trial))
     }
 
     /// Expected length of all trials after it.
-    pub fn rest(&self) -> Duration {
-        self.ahead.iter().skip(1).map(|trial| self.of(trial)).sum()
+    pub fn remaining_time(&self) -> Duration {
+        self.ahead
+            .iter()
+            .skip(1)
+            .map(|trial| self.trial_time(trial))
+            .sum()
     }
 
     /// Records that the trial that ran took so long.
@@ -75,7 +79,7 @@ impl Forecast {
 
     /// The planned time of a trial, plus the mean that the most similar earlier ones took beyond
     /// it.
-    fn of(&self, trial: &Ahead) -> Duration {
+    fn trial_time(&self, trial: &Ahead) -> Duration {
         let alike = trial.alike();
         let nearest = alike.iter().find_map(|alike| self.beyond.get(alike));
         let beyond = nearest.map_or(0.0, |mean| mean.sum / f64::from(mean.count));
@@ -116,20 +120,20 @@ mod tests {
         let mut forecast = Forecast::new(all.clone());
         let planned: Duration = all.iter().map(|t| t.planned).sum();
         assert_eq!(
-            forecast.next() + forecast.rest(),
+            forecast.next() + forecast.remaining_time(),
             planned,
             "nothing is known yet"
         );
         for (n, trial) in all.iter().enumerate() {
             if n >= cells.len() {
                 let left: Duration = all[n..].iter().map(real).sum();
-                let said = forecast.next() + forecast.rest();
+                let said = forecast.next() + forecast.remaining_time();
                 let error = (said.as_secs_f64() / left.as_secs_f64() - 1.0).abs();
                 assert!(error < 1e-9, "trial {n}: {said:?} instead of {left:?}");
             }
             forecast.done(real(trial));
         }
-        assert_eq!(forecast.next() + forecast.rest(), Duration::ZERO);
+        assert_eq!(forecast.next() + forecast.remaining_time(), Duration::ZERO);
     }
 
     #[test]
@@ -139,7 +143,7 @@ mod tests {
         forecast.ahead[1].workload = "periodic".into();
         forecast.done(Duration::from_secs(24));
         assert_eq!(forecast.next(), Duration::from_secs(24));
-        assert_eq!(forecast.rest(), Duration::from_secs(24));
+        assert_eq!(forecast.remaining_time(), Duration::from_secs(24));
         // Faster than planned is learnt too, and never below nothing.
         forecast.done(Duration::ZERO);
         assert_eq!(forecast.next(), Duration::from_secs(12));

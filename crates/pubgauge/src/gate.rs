@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
+use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, write_plain};
 use pubgauge_conclusions::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_figures::criterion::default_for;
@@ -60,9 +60,9 @@ pub fn of_run(results: &Results) -> Vec<Check> {
             (Status::Broken, _) | (_, false) => CheckOutcome::Undecided,
             _ => CheckOutcome::Aside,
         },
-        words: match trial.verdict.words() {
-            none if none.is_empty() => status(trial).word().to_owned(),
-            words => format!("{}: {}", status(trial).word(), words.join("; ")),
+        words: match trial.verdict.sentences() {
+            none if none.is_empty() => status(trial).as_str().to_owned(),
+            words => format!("{}: {}", status(trial).as_str(), words.join("; ")),
         },
     });
     let none = results.trials.is_empty().then(|| Check {
@@ -121,7 +121,7 @@ pub fn of_comparison(comparison: &Comparison, not_compared: &[NotCompared]) -> V
                 Difference::Worse => CheckOutcome::Failed,
                 Difference::CannotTell => CheckOutcome::Undecided,
             },
-            words: words(row),
+            words: describe(row),
         })
     });
     let alone = not_compared.iter().map(|cell| Check {
@@ -136,13 +136,13 @@ pub fn of_comparison(comparison: &Comparison, not_compared: &[NotCompared]) -> V
     figures.chain(alone).collect()
 }
 
-fn words(row: &Row) -> String {
+fn describe(row: &Row) -> String {
     let changed = match (row.a, row.b) {
         (Some(a), Some(b)) => {
             format!(
                 "{} to {}, {}",
-                row.figure.known.unit.show(a.mean),
-                row.figure.known.unit.show(b.mean),
+                row.figure.known.unit.format(a.mean),
+                row.figure.known.unit.format(b.mean),
                 change(row)
             )
         }
@@ -191,7 +191,7 @@ pub fn can_be_written(gate: &GateArgs) -> Result<(), Ending> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn tell(
+pub fn report(
     gate: &GateArgs,
     name: &str,
     study: Option<&Path>,
@@ -207,7 +207,7 @@ pub fn tell(
         let study = study.map(|path| path.display().to_string());
         // To standard error, because the CI runner reads both streams and standard output may be
         // JSON.
-        say(format_args!("{}", github(name, study.as_deref(), checks)));
+        write_plain(format_args!("{}", github(name, study.as_deref(), checks)));
     }
     write(gate, name, checks)
 }

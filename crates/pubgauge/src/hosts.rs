@@ -17,7 +17,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 ///
 /// # Errors
 /// Bad input: a command or a file that names no host.
-pub fn given(args: &HostsArgs) -> Result<Option<Arc<Hosts>>, Ending> {
+pub fn from_args(args: &HostsArgs) -> Result<Option<Arc<Hosts>>, Ending> {
     let (true, Some(at)) = (args.are_given(), args.at) else {
         return Ok(None);
     };

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pubgauge_command::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
+use pubgauge_command::exit::{
+    Ending, FINE, NOT_VALID, plain, print, print_json, tell, write_plain,
+};
 use pubgauge_command::options::Output;
 use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::install::{At, InstallPlan, NoPlan, sound};
@@ -44,7 +46,7 @@ pub fn install(
     // With JSON output, only the result goes to standard output.
     let put = |words: &str| {
         if output.json {
-            say(format_args!("{words}"))
+            write_plain(format_args!("{words}"))
         } else {
             print(words)
         }
@@ -83,9 +85,9 @@ pub fn install(
     if !plans.is_empty() {
         // Steps are shown whenever a question follows.
         if yes {
-            say(&words(&plans))
+            say(&describe(&plans))
         } else {
-            put(&words(&plans))
+            put(&describe(&plans))
         }
     }
     for (system, why) in cannot.iter() {
@@ -93,7 +95,7 @@ pub fn install(
         told.push(Told::new(system, Done::Failed, why));
     }
     if plans.is_empty() {
-        show(&told, output);
+        print_outcomes(&told, output);
         return if cannot.is_empty() {
             Ok(FINE)
         } else {
@@ -124,7 +126,7 @@ pub fn install(
             }
         }
     }
-    show(&told, output);
+    print_outcomes(&told, output);
     if told.iter().any(|told| told.outcome == Done::Failed) {
         Ok(NOT_VALID)
     } else {
@@ -161,7 +163,7 @@ enum Done {
     Failed,
 }
 
-fn show(told: &[Told], output: Output) {
+fn print_outcomes(told: &[Told], output: Output) {
     if output.json {
         print_json(&told);
     }
@@ -192,7 +194,7 @@ fn without_what_only_root_may(
     (ours, said)
 }
 
-fn words(plans: &[InstallPlan]) -> String {
+fn describe(plans: &[InstallPlan]) -> String {
     let mut out = String::from("will do:\n");
     let mut size = 0;
     for plan in plans {
@@ -237,7 +239,7 @@ fn ask(names: &[String]) -> Result<(), Ending> {
             names.join(",")
         )));
     }
-    say(format_args!("install? [y/N] "));
+    write_plain(format_args!("install? [y/N] "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     let yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());

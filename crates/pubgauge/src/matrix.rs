@@ -73,9 +73,9 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
 }
 
 /// The matrix as text: a grid of marks for many systems, full answers for one or two.
-pub fn words(columns: &[Column]) -> String {
+pub fn render(columns: &[Column]) -> String {
     if columns.len() <= 2 {
-        columns.iter().map(one).collect()
+        columns.iter().map(render_column).collect()
     } else {
         grid(columns)
     }
@@ -90,7 +90,7 @@ fn mark(support: Support) -> char {
     }
 }
 
-fn one(column: &Column) -> String {
+fn render_column(column: &Column) -> String {
     let mut out = format!("{}\n", column.system.system);
     if let Some(missing) = &column.missing {
         out.push_str(&wrap(missing, 2));

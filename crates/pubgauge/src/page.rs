@@ -17,7 +17,7 @@ use crate::{stored_json, terminal};
 pub const PAGE_FILE: &str = "report.html";
 
 /// Prints the results and the path of the page, if there is one.
-pub fn show(results: &Results, page: Option<&Path>, json: bool) {
+pub fn print_results(results: &Results, page: Option<&Path>, json: bool) {
     if json {
         print_lines(|out| store::write_json(results, out));
     } else {
@@ -44,7 +44,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
 struct Stored<'a>(&'a Path);
 
 impl LatencyLogs for Stored<'_> {
-    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
+    fn intervals(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
         store::load_log(self.0, trial, "latency")
             .ok()
             .map(Cow::Owned)

@@ -92,13 +92,16 @@ pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let Some(files) = folder::studies_of(&args.selection)? else {
         let prepared = planned(args, &args.selection)?;
         let shown = json(&prepared);
-        args.output.show(&shown, || words(&prepared, args.verbose));
+        args.output
+            .print_result(&shown, || describe_plan(&prepared, args.verbose));
         return Ok(FINE);
     };
-    let studies = folder::each(&args.selection, &files, |one| planned(args, one))?;
+    let studies = folder::for_each_study(&args.selection, &files, |one| planned(args, one))?;
     let shown: Vec<_> = studies.iter().map(json).collect();
-    args.output.show(&shown, || {
-        let each = studies.iter().map(|one| words(one, args.verbose) + "\n");
+    args.output.print_result(&shown, || {
+        let each = studies
+            .iter()
+            .map(|one| describe_plan(one, args.verbose) + "\n");
         let length = folder::length(studies.iter().map(|one| (&one.plan, None)));
         each.collect::<String>() + &length + "\n"
     });
@@ -192,7 +195,7 @@ fn trial_json<'a>(prepared: &'a Prepared, t: &'a PlannedTrial) -> TrialJson<'a> 
 }
 
 /// The plan.
-fn words(prepared: &Prepared, verbose: bool) -> String {
+fn describe_plan(prepared: &Prepared, verbose: bool) -> String {
     let plan = &prepared.plan;
     let scale = plan.scale.iter().map(|scale| format!(", at scale {scale}"));
     let mut out = format!("study {}{}\n", plan.name, scale.collect::<String>());
@@ -230,7 +233,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     let sizes = sizes.map(|sizes| sizes.describe().join(", "));
     section(&mut out, "hosts of given sizes", sizes.collect());
     out.push_str(&if verbose {
-        all(prepared)
+        describe_in_full(prepared)
     } else {
         one_screen(prepared)
     });
@@ -331,7 +334,7 @@ const MOST_VOLUMES: usize = 20;
 
 fn volume(workload: &Workload) -> Option<String> {
     let audience = Audience::new(workload).ok()?;
-    let volume = Volume::of(workload, &audience)?;
+    let volume = Volume::estimate(workload, &audience)?;
     let words = |messages: f64, bytes: f64| {
         let size = shown::bytes(bytes as u64);
         format!("{} messages and {size} a second", shown::number(messages))
@@ -363,7 +366,7 @@ fn open_load(trial: &PlannedTrial) -> Option<(Axis, String)> {
 /// The connections to each broker.
 fn clients(trial: &PlannedTrial) -> Vec<u64> {
     let brokers = brokers(&trial.workload, trial.setup.brokers);
-    brokers.iter().map(ClientCounts::all).collect()
+    brokers.iter().map(ClientCounts::total).collect()
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {
@@ -459,7 +462,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// Every trial, and every setting.
-fn all(prepared: &Prepared) -> String {
+fn describe_in_full(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
     let mut out = String::new();
     let used = |p: &&Profile| {

@@ -80,7 +80,7 @@ pub fn notes(notes: &[String], most: usize) -> Vec<String> {
 
 /// The progress of a search, in one line.
 pub fn so_far(search: &Search) -> String {
-    let show = |load: f64| search.axis.shown(load);
+    let show = |load: f64| search.axis.format_load(load);
     let last = search.trials.last();
     let told = last.map_or("", |trial| match (trial.purpose, trial.finding) {
         (Purpose::FlatOut | Purpose::Cost, _) => "",
@@ -133,7 +133,7 @@ impl Progress {
             plan.trials.len() as u64
         };
         let mut view = View::new(known, Instant::now());
-        view.expect(forecast.next(), forecast.rest());
+        view.expect(forecast.next(), forecast.remaining_time());
         let view = Arc::new(Mutex::new(view));
         if let Some(shown) = &shown {
             let mut shown = lock(shown);
@@ -154,19 +154,19 @@ impl Progress {
             line_at: Instant::now(),
             forecast,
         };
-        let all = progress.forecast.next() + progress.forecast.rest();
+        let all = progress.forecast.next() + progress.forecast.remaining_time();
         let count = so_many(left.len() as u64, "trial");
         match left.len() {
-            0 => progress.say("every trial has been measured already"),
-            _ if plan.search.is_some() => progress.say(&lengths(plan, left)),
+            0 => progress.print_line("every trial has been measured already"),
+            _ if plan.search.is_some() => progress.print_line(&lengths(plan, left)),
             _ if plan.rounds().is_some() => {
                 let each = so_many(plan.trials.len() as u64, "trial");
-                progress.say(&format!("rounds of {each}"));
+                progress.print_line(&format!("rounds of {each}"));
             }
-            _ => progress.say(&format!("{count}, about {}", about(all))),
+            _ => progress.print_line(&format!("{count}, about {}", about(all))),
         }
         for note in notes(&plan.notes, NOTES) {
-            progress.say(&format!("note: {note}"));
+            progress.print_line(&format!("note: {note}"));
         }
         progress
     }
@@ -176,7 +176,7 @@ impl Progress {
         let what = self.name(trial);
         let mut view = lock(&self.view);
         view.trial(u64::from(trial.order) + 1, &what, trial, Instant::now());
-        view.expect(self.forecast.next(), self.forecast.rest());
+        view.expect(self.forecast.next(), self.forecast.remaining_time());
         let line = format!("{} {what}", view.number());
         drop(view);
         self.last = None;
@@ -184,7 +184,7 @@ impl Progress {
         if self.lines {
             tell!("{line}");
         }
-        self.tell(|shown| {
+        self.update(|shown| {
             shown.current = Some(Current {
                 number: trial.order + 1,
                 system: trial.system.clone(),
@@ -200,32 +200,35 @@ impl Progress {
     fn trial_is_over(&mut self, trial: &Trial) {
         let mut view = lock(&self.view);
         self.forecast.done(view.trial_elapsed(Instant::now()));
-        let found = found(trial);
+        let found = outcome_line(trial);
         let line = if self.lines {
             format!("  {found}")
         } else {
-            format!("{} {}: {found}", view.number(), view.what())
+            format!("{} {}: {found}", view.number(), view.trial_name())
         };
         let said = view.to_stay(&line, self.columns());
-        view.expect(Duration::ZERO, self.forecast.next() + self.forecast.rest());
+        view.expect(
+            Duration::ZERO,
+            self.forecast.next() + self.forecast.remaining_time(),
+        );
         drop(view);
-        self.say(&said);
+        self.print_line(&said);
         for end in &trial.not_in_order {
-            self.say(&format!("  {end}"));
+            self.print_line(&format!("  {end}"));
         }
         if trial.verdict.status == Status::Broken {
             for reason in &trial.verdict.reasons {
-                self.say(&format!("  broken: {reason}"));
+                self.print_line(&format!("  broken: {reason}"));
             }
         }
-        self.tell(|shown| {
+        self.update(|shown| {
             shown.left = shown.left.saturating_sub(1);
             *shown.verdicts.entry(trial.verdict.status).or_default() += 1;
         });
     }
 
     /// A line that stays, above the progress.
-    pub fn say(&self, line: &str) {
+    pub fn print_line(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(&*plain(line)),
             None if self.lines => tell!("{line}"),
@@ -238,7 +241,7 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        self.tell(|shown| shown.current = None);
+        self.update(|shown| shown.current = None);
     }
 
     /// A trial in words.
@@ -265,7 +268,7 @@ impl Progress {
             .and(terminal::columns(libc::STDERR_FILENO))
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Shown)) {
+    fn update(&self, change: impl FnOnce(&mut Shown)) {
         if let Some(shown) = &self.shown {
             let mut shown = lock(shown);
             change(&mut shown);
@@ -297,7 +300,7 @@ impl Progress {
 }
 
 impl pubgauge_campaign::Watch for Progress {
-    fn begins(&mut self, trial: &PlannedTrial) {
+    fn trial_begins(&mut self, trial: &PlannedTrial) {
         self.trial(trial);
     }
 
@@ -306,7 +309,7 @@ impl pubgauge_campaign::Watch for Progress {
     }
 
     fn note(&mut self, note: Note<'_>) {
-        self.say(&match note {
+        self.print_line(&match note {
             Note::Settling(left) => format!(
                 "  waiting {:.0} s for what the last trial left in the system",
                 left.as_secs_f64()
@@ -319,7 +322,7 @@ impl pubgauge_campaign::Watch for Progress {
                 format!("  {}", pairs::describe_progress(comparisons, round))
             }
             Note::Searched(search) => format!("  {}", so_far(search)),
-            Note::Undecided(forecast) => forecast.words(),
+            Note::Undecided(forecast) => forecast.sentence(),
             Note::NotMeasured(cell) => format!("not measured: {}: {}", cell.cell, cell.reason),
         });
     }
@@ -329,7 +332,7 @@ impl Watch for Progress {
     fn phase(&mut self, phase: Phase) {
         lock(&self.view).phase(phase, Instant::now());
         self.last = None;
-        self.tell(|shown| {
+        self.update(|shown| {
             if let Some(current) = &mut shown.current {
                 current.phase = Some(phase);
             }
@@ -337,7 +340,7 @@ impl Watch for Progress {
     }
 
     fn tick(&mut self, live: &Live, now: Nanos) {
-        self.tell(|shown| {
+        self.update(|shown| {
             if let Some(current) = &mut shown.current {
                 current.live.clone_from(live);
             }
@@ -358,14 +361,14 @@ impl Watch for Progress {
 }
 
 /// The result of a trial, in one line.
-fn found(trial: &Trial) -> String {
+fn outcome_line(trial: &Trial) -> String {
     let rate = shown::rate(trial.messages.carried_msgs_per_s());
     let carried = if trial.messages.are_unheard() {
         format!("takes {rate}")
     } else {
         format!("{rate} delivered")
     };
-    let mut words = vec![trial.verdict.status.word().to_owned(), carried];
+    let mut words = vec![trial.verdict.status.as_str().to_owned(), carried];
     // Latency of a trial that is not valid is not quoted.
     if trial.verdict.status == Status::Valid && !trial.workload.flat_out {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {

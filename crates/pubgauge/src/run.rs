@@ -11,7 +11,7 @@ use crate::ending;
 use crate::endpoint::MetricsEndpoint;
 use crate::folder::Several;
 use crate::invocation::Invocation;
-use crate::page::show;
+use crate::page::print_results;
 use crate::study_run::Ready;
 use crate::{crowd, gate, hosts, signals};
 
@@ -20,10 +20,10 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     if let Some(several) = Several::asked_for(args)? {
         return several.run(args);
     }
-    let begun = begun(args)?;
+    let begun = earlier_invocation(args)?;
     gate::can_be_written(&args.gate)?;
-    let hosts = hosts::given(&args.hosts)?;
-    let ready = Ready::of(args, begun.as_ref(), hosts.as_ref())?;
+    let hosts = hosts::from_args(&args.hosts)?;
+    let ready = Ready::check_run(args, begun.as_ref(), hosts.as_ref())?;
     let name = ready.prepared.plan.name.clone();
     let endpoint = args
         .listen
@@ -38,10 +38,10 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();
     let done = result?;
-    show(&done.results, Some(&done.page), args.output.json);
+    print_results(&done.results, Some(&done.page), args.output.json);
     let study = args.selection.study.as_deref();
-    gate::tell(&args.gate, &name, study, &done.checks)?;
-    if let Some(words) = crowd::after(&done.results) {
+    gate::report(&args.gate, &name, study, &done.checks)?;
+    if let Some(words) = crowd::warn_after(&done.results) {
         args.output.remark(&words);
     }
     if stop.load(Relaxed) {
@@ -88,7 +88,7 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
 
 /// How the resumed run was begun; `None` for a new run, and for one that is resumed with all its
 /// flags.
-fn begun(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
+fn earlier_invocation(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
     let Some(dir) = &args.resume else {
         return Ok(None);
     };

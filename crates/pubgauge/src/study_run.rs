@@ -60,7 +60,7 @@ impl Ready {
     ///
     /// # Errors
     /// Errors in the arguments, the study, the systems or this host.
-    pub fn of(
+    pub fn check_run(
         args: &RunArgs,
         begun: Option<&Invocation>,
         hosts: Option<&Arc<Hosts>>,
@@ -177,7 +177,7 @@ impl Ready {
         let budget_s = self.budget_s.or(folder.results().study.until_decided_s);
         folder.until_decided(budget_s);
         let proposer = proposer.until_decided(budget_s);
-        for words in crowd::quota().into_iter().chain(crowd::before()) {
+        for words in crowd::quota().into_iter().chain(crowd::warn_before()) {
             args.output.remark(&words);
         }
         let mut progress = progress(args, &proposer, &folder, endpoint);
@@ -214,12 +214,12 @@ fn progress(
     folder: &RunFolder,
     endpoint: Option<&MetricsEndpoint>,
 ) -> Progress {
-    let left = proposer.left(&folder.results().trials);
-    let shown = endpoint.map(MetricsEndpoint::shown);
+    let left = proposer.remaining(&folder.results().trials);
+    let shown = endpoint.map(MetricsEndpoint::shared_figures);
     let progress = Progress::new(proposer.plan(), &left, args.output.quiet, shown);
     if let Some(endpoint) = endpoint {
         let (address, dir) = (endpoint.address(), folder.path().display());
-        progress.say(&format!("live figures of {dir}: http://{address}/metrics"));
+        progress.print_line(&format!("live figures of {dir}: http://{address}/metrics"));
     }
     progress
 }

@@ -17,16 +17,17 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     if args.matrix {
         let columns = matrix::columns(&catalog, &args.on)?;
         let answers: Vec<_> = columns.iter().map(|column| &column.system).collect();
-        args.output.show(&answers, || matrix::words(&columns));
+        args.output
+            .print_result(&answers, || matrix::render(&columns));
         return Ok(FINE);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = catalog.list(&testbed);
-    args.output.show(&listings, || words(&listings));
+    args.output.print_result(&listings, || describe(&listings));
     Ok(FINE)
 }
 
-fn words(listings: &[Listing]) -> String {
+fn describe(listings: &[Listing]) -> String {
     let mut out = String::new();
     let widest = listings.iter().map(|l| l.name.len()).max().unwrap_or(0);
     let drivers = listings.iter().map(|l| l.driver.len()).max().unwrap_or(0);

@@ -22,8 +22,8 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
                 files: vec![file.clone()],
                 ..TraceSource::default()
             };
-            let about = About::of(&Trace::read(&source).map_err(Ending::bad_input)?, None);
-            output.show(&about, || about.words());
+            let about = About::new(&Trace::read(&source).map_err(Ending::bad_input)?, None);
+            output.print_result(&about, || about.describe());
         }
         TraceVerb::Convert(args) => {
             let source = TraceSource {
@@ -33,9 +33,9 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
             };
             let trace = Trace::read(&source).map_err(Ending::bad_input)?;
             write(&trace, &args.out)?;
-            let about = About::of(&trace, Some(&args.out));
+            let about = About::new(&trace, Some(&args.out));
             if args.output.json || !args.output.quiet {
-                args.output.show(&about, || about.words());
+                args.output.print_result(&about, || about.describe());
             }
         }
     }
@@ -76,7 +76,7 @@ struct About {
 }
 
 impl About {
-    fn of(trace: &Trace, written_to: Option<&Path>) -> About {
+    fn new(trace: &Trace, written_to: Option<&Path>) -> About {
         let mut sizes: Vec<u32> = trace.readings.iter().map(|r| r.size).collect();
         sizes.sort_unstable();
         let last = sizes.len().saturating_sub(1) as f64;
@@ -94,7 +94,7 @@ impl About {
         }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let mut out = format!(
             "{} messages of {} devices over {:.1} h\nsize: smallest {} B, median {} B, largest {} B\n",
             self.messages,

@@ -141,7 +141,7 @@ pub fn bit_rate(bits_per_s: u64) -> String {
         1_000_000.. => (1e6, "Mbit/s"),
         _ => (1e3, "kbit/s"),
     };
-    format!("{} {unit}", given(bits_per_s as f64 / size))
+    format!("{} {unit}", three_decimals(bits_per_s as f64 / size))
 }
 
 /// Nanoseconds that were given: `20 ms`, in microseconds at the least.
@@ -151,11 +151,11 @@ pub fn span(ns: u64) -> String {
         1_000_000.. => (1e6, "ms"),
         _ => (1e3, "us"),
     };
-    format!("{} {unit}", given(ns as f64 / size))
+    format!("{} {unit}", three_decimals(ns as f64 / size))
 }
 
 /// At most three digits after the point; of a smaller number the first digits that are not 0.
-pub fn given(value: f64) -> String {
+pub fn three_decimals(value: f64) -> String {
     decimals(value, if value.abs() < 0.001 { 6 } else { 3 })
 }
 
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(bit_rate(1_500), "1.5 kbit/s");
         assert_eq!(span(20_500_000), "20.5 ms");
         assert_eq!(span(200), "0.2 us");
-        assert_eq!(given(0.000_25), "0.00025");
+        assert_eq!(three_decimals(0.000_25), "0.00025");
     }
 
     #[test]

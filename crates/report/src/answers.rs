@@ -105,7 +105,7 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
     let wins = (0..workload.points.len()).flat_map(|point| {
         let cells: Vec<&Cell<'_>> = workload.cells_at(point).collect();
         let at = workload.points[point].label.clone();
-        let each = Contest::between(&cells).into_iter();
+        let each = Contest::contests_of(&cells).into_iter();
         each.map(move |contest| {
             let answer = answer(&cells, contest);
             Win {
@@ -291,7 +291,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             },
             None => {
                 let verdict = &cell.typical().verdict;
-                let word = verdict.status.word().to_owned();
+                let word = verdict.status.as_str().to_owned();
                 (
                     word.clone(),
                     word,
@@ -342,8 +342,8 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         repeat: trial.repeat,
         met,
         used: f64::INFINITY,
-        figure: status.word().to_owned(),
-        decided_by: status.word().to_owned(),
+        figure: status.as_str().to_owned(),
+        decided_by: status.as_str().to_owned(),
         reason: trial
             .verdict
             .reasons
@@ -414,7 +414,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let times = shown::digits(1.0 / used);
     let shown = format!("{words} {measured}");
     let decided_by = match (bearing.met, upper) {
-        _ if by_verdict => status.word().to_owned(),
+        _ if by_verdict => status.as_str().to_owned(),
         (None, _) => format!(
             "{words} {}",
             bearing.figure(|value| spec.format_value(value))
@@ -431,7 +431,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         met: bearing.met,
         used,
         figure: match (by_verdict, bearing.met) {
-            (true, _) => status.word().to_owned(),
+            (true, _) => status.as_str().to_owned(),
             (false, None) if value.is_some() => "too few messages".to_owned(),
             (false, None) => "not measured".to_owned(),
             (false, Some(_)) => shown,

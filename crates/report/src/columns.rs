@@ -24,12 +24,12 @@ impl PlacedColumn {
         if self.figure.is_statistic() && !cell.quotes_latency() {
             return NONE.into();
         }
-        let estimate = cell.estimate(|trial| self.figure.of(trial, None, None).ok());
+        let estimate = cell.estimate(|trial| self.figure.value_in(trial, None, None).ok());
         estimate.map_or(NONE.into(), |estimate| {
             if self.look.has_unit {
                 shown::digits(estimate.mean)
             } else {
-                self.figure.unit.show(estimate.mean)
+                self.figure.unit.format(estimate.mean)
             }
         })
     }
@@ -45,7 +45,8 @@ impl PlacedColumn {
 
     fn counts<'c>(&self, cell: &'c Cell<'_>) -> impl Iterator<Item = f64> + use<'c> {
         let figure = self.figure;
-        let counts = move |trial: &&pubgauge_figures::Trial| figure.of(trial, None, None).ok();
+        let counts =
+            move |trial: &&pubgauge_figures::Trial| figure.value_in(trial, None, None).ok();
         cell.trials.iter().filter_map(counts)
     }
 

@@ -48,7 +48,7 @@ pub fn text(comparison: &Comparison) -> String {
 
 fn line(out: &mut String, row: &Row) {
     let shown = |estimate: Option<MeanInterval>| {
-        estimate.map_or("-".to_owned(), |e| row.figure.known.unit.show(e.mean))
+        estimate.map_or("-".to_owned(), |e| row.figure.known.unit.format(e.mean))
     };
     let change = change(row);
     let name = &row.figure.name;

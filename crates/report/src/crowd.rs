@@ -44,7 +44,7 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
         format!(
             ", which used up to {} of {} processors",
             shown::digits(most),
-            shown::given(all)
+            shown::three_decimals(all)
         )
     });
     (!trials.is_empty()).then(|| {

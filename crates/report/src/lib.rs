@@ -57,11 +57,11 @@ pub type Logs = BTreeMap<u32, Vec<Interval>>;
 /// held together.
 pub trait LatencyLogs {
     /// Those of a trial; `None` if it has none.
-    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>>;
+    fn intervals(&self, trial: u32) -> Option<Cow<'_, [Interval]>>;
 }
 
 impl LatencyLogs for Logs {
-    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
+    fn intervals(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
         self.get(&trial).map(|of| Cow::Borrowed(&**of))
     }
 }

@@ -67,18 +67,18 @@ impl Contest {
     /// Its value in a trial; `None` where the trial does not have it (too few messages for the percentile, a system out
     /// of sight).
     pub fn value(self, trial: &Trial) -> Option<f64> {
-        self.figure().of(trial, None, None).ok()
+        self.figure().value_in(trial, None, None).ok()
     }
 
     /// A value with its unit.
     pub fn format_value(self, value: f64) -> String {
-        self.figure().unit.show(value)
+        self.figure().unit.format(value)
     }
 
     /// An estimate with its unit and, if it has one, the half width of its interval.
     pub fn show_estimate(self, estimate: &MeanInterval) -> String {
         let unit = self.figure().unit;
-        let mean = unit.show(estimate.mean);
+        let mean = unit.format(estimate.mean);
         let (Some(half_width), Some((_, symbol))) = (estimate.half_width, mean.split_once(' '))
         else {
             return mean;

@@ -200,7 +200,7 @@ impl<'a> Sought<'a> {
 
     /// A load with its unit: `41.2k msg/s`, `1.20 KiB`, `120 publishers`.
     pub fn load(&self, value: f64) -> String {
-        self.search.axis.shown(value)
+        self.search.axis.format_load(value)
     }
 
     /// A load without its unit, unless it is one of size.

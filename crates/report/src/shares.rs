@@ -27,10 +27,10 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     Some(format!(
         "{}: {} is {} of what {} carries, {} ({end})",
         cell.label,
-        share.axis.shown(share.load),
+        share.axis.format_load(share.load),
         shown::percent(share.share, 9),
         share.of,
-        share.axis.shown(share.end)
+        share.axis.format_load(share.end)
     ))
 }
 

@@ -201,7 +201,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
             };
             let label = format!("{mark}{}", plain(&cell.row));
             let judged = if width >= FULL_VERDICTS {
-                verdict_words(cell, Status::word)
+                verdict_words(cell, Status::as_str)
             } else {
                 verdict_words(cell, short)
             };
@@ -268,7 +268,7 @@ fn short(status: Status) -> &'static str {
         Status::SettingBound => "setting",
         Status::ClientBound => "client",
         Status::Overloaded => "overload",
-        other => other.word(),
+        other => other.as_str(),
     }
 }
 
@@ -312,7 +312,7 @@ fn with_reasons(
             plain(&cell.label),
             plain(&workload.name),
             group.repeats(cell.trials.len()),
-            group.status.word()
+            group.status.as_str()
         );
         wrapped(out, "  ", &head, width);
         for reason in group.trials[0].verdict.reasons.iter().take(reasons) {

@@ -31,7 +31,10 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
 
 /// Its name and span: `during (30 to 40 s)`.
 fn span(window: &WindowFigures) -> String {
-    let (from, to) = (shown::given(window.from_s), shown::given(window.to_s));
+    let (from, to) = (
+        shown::three_decimals(window.from_s),
+        shown::three_decimals(window.to_s),
+    );
     format!("{} ({from} to {to} s)", window.name)
 }
 

@@ -14,7 +14,7 @@ pub use crate::metric::Contest;
 impl Contest {
     /// The contests that cells are compared by: throughput flat out, where latency only shows how
     /// long the queues are; latency when paced, where every system delivers what is offered.
-    pub fn between(cells: &[&Cell<'_>]) -> Vec<Contest> {
+    pub fn contests_of(cells: &[&Cell<'_>]) -> Vec<Contest> {
         if cells.iter().all(|cell| cell.flat_out()) {
             let nobody = cells.iter().all(|cell| cell.nobody_subscribes());
             let most = if nobody {

@@ -39,7 +39,7 @@ fn latency() -> Histogram<u64> {
 struct Asked(RefCell<BTreeMap<u32, u32>>);
 
 impl LatencyLogs for Asked {
-    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
+    fn intervals(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
         *self.0.borrow_mut().entry(trial).or_default() += 1;
         let interval = Interval {
             tag: None,

@@ -64,7 +64,7 @@ impl Bearing {
                 let why = why.unwrap_or("more messages would tell".into());
                 format!("{lies}: {why}")
             }
-            FigureForm::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
+            FigureForm::Beside(value, status) => format!("{}, {}", show(*value), status.as_str()),
             FigureForm::OfOne(value, one, who) => {
                 format!(
                     "{} over all, {} or more for {who}",
@@ -115,7 +115,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         return because(no_such_figure(&criterion.figure));
     };
     let status = trial.verdict.status;
-    let found = asked.of(trial, criterion.filter.flow.as_deref(), window);
+    let found = asked.value_in(trial, criterion.filter.flow.as_deref(), window);
     let holds = |value: f64| criterion.comparison.holds(value, criterion.value);
     let compared = |value: f64| said(Some(holds(value)), FigureForm::Value(value));
     let upper = matches!(criterion.comparison, Less | AtMost | Equal);
@@ -130,8 +130,8 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     let beside_verdict = |met| {
         let told = match found {
             Ok(value) => FigureForm::Beside(value, status),
-            Err(Some(few)) => FigureForm::Reason(format!("{few}, {}", status.word())),
-            Err(None) => FigureForm::Reason(format!("no such figure, {}", status.word())),
+            Err(Some(few)) => FigureForm::Reason(format!("{few}, {}", status.as_str())),
+            Err(None) => FigureForm::Reason(format!("no such figure, {}", status.as_str())),
         };
         said(met, told)
     };

@@ -92,7 +92,7 @@ impl RunFolder {
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
-        let place = OpenFolder::made(dir).map_err(io_error("create", dir, dir))?;
+        let place = OpenFolder::open_or_create(dir).map_err(io_error("create", dir, dir))?;
         if !only_begun(dir)? {
             return Err(StoreError::NotARun(dir.to_owned()));
         }

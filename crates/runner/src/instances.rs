@@ -122,7 +122,7 @@ impl Instances {
     /// Which one ended, how, and its last lines.
     pub fn check(&self) -> Result<(), String> {
         for (number, one) in self.all.iter().enumerate() {
-            if let Some(how) = one.ended() {
+            if let Some(how) = one.exit_reason() {
                 return Err(named(number, self.all.len(), &how));
             }
         }

@@ -172,7 +172,7 @@ pub fn judge_step(
     trial: &Trial,
     criteria: &[CriterionSpec],
 ) -> (StepOutcome, Vec<String>) {
-    let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
+    let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.sentences());
     let stolen = trial.verdict.reason(Rule::TimeStolen);
     let by_others =
         (trial.verdict.others_busy.as_ref().or(stolen)).map(|reason| reason.text.clone());

@@ -65,7 +65,7 @@ impl<'a> StartedTrial<'a> {
     ) -> Result<Self, String> {
         // The mark distinguishes this run from others on the same system, and its clients from theirs.
         let mark = Mark::random();
-        let brief = Brief::new(job.workload.marked(&mark.word()));
+        let brief = Brief::new(job.workload.marked(&mark.hex_digits()));
         let brief = brief.map_err(|error| error.to_string())?;
         free_memory();
         let mut system = SystemFile {

@@ -116,7 +116,7 @@ impl Axis {
     }
 
     /// A load as readers see it: `41.2k msg/s`, `1.20 KiB`, `120 publishers`.
-    pub fn shown(self, load: f64) -> String {
+    pub fn format_load(self, load: f64) -> String {
         let amount = self.amount(load);
         match self {
             Axis::Payload => amount,

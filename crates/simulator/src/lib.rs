@@ -21,7 +21,7 @@ use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Ta
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
 use pubgauge_driver::{Driver, NativeSettings, Resolution};
 
-static NATIVE: NativeSettings<Behaviour> = NativeSettings::of(SimulatedDriver::NAME);
+static NATIVE: NativeSettings<Behaviour> = NativeSettings::for_driver(SimulatedDriver::NAME);
 
 /// The driver of the simulated system.
 ///

@@ -26,7 +26,7 @@ pub struct Truth {
 
 impl Truth {
     /// Counts the records of a trial whose headers count time from `epoch`.
-    pub fn of(records: &[TruthRecord], epoch: Nanos) -> Self {
+    pub fn count(records: &[TruthRecord], epoch: Nanos) -> Self {
         let mut truth = Truth::default();
         let mut entitled = HashSet::new();
         let mut coming = HashSet::new();

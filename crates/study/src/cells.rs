@@ -316,7 +316,7 @@ pub(crate) fn add_trials<'a>(
             let settings_name = variant.shown_name();
             let profile = variant.profile.as_deref().and_then(profile::profile);
             let settings = match profile {
-                Some(profile) => profile.ask.with(&variant.ask),
+                Some(profile) => profile.ask.overridden_by(&variant.ask),
                 None => variant.ask.clone(),
             };
             // Most cells ask for what those before them do.
@@ -340,7 +340,7 @@ pub(crate) fn add_trials<'a>(
                     wish: profile.map(|p| p.wish.clone().into()),
                     not_granted: Vec::new(),
                     settings: settings.clone(),
-                    of_flows: own.iter().map(|own| settings.with(own)).collect(),
+                    of_flows: own.iter().map(|own| settings.overridden_by(own)).collect(),
                     axes: cell.axes.clone(),
                     setup: Setup {
                         brokers,

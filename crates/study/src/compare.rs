@@ -47,7 +47,7 @@ impl StudyFile {
         variants.extend(self.ablation.iter().map(|change| NamedSettings {
             name: Some(change.shown_name().to_owned()),
             profile: change.profile.clone().or(base.profile.clone()),
-            ask: base.ask.with(&change.ask),
+            ask: base.ask.overridden_by(&change.ask),
         }));
         variants
     }

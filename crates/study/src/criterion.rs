@@ -128,9 +128,11 @@ fn text(file: &CriterionFile, key: &str, bound: &CriterionValue) -> String {
 /// # Errors
 /// The name is wrong; the text lists the names that there are.
 fn verdict(name: &str) -> Result<Status, String> {
-    let status = Status::ALL.into_iter().find(|status| status.word() == name);
+    let status = Status::ALL
+        .into_iter()
+        .find(|status| status.as_str() == name);
     status.ok_or_else(|| {
-        let names = Status::ALL.map(Status::word);
+        let names = Status::ALL.map(Status::as_str);
         let near = did_you_mean(name, names);
         format!(
             "`{name}` is not a verdict{near}; expected one of {}",

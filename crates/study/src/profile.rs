@@ -42,7 +42,7 @@ pub struct Tuned {
 impl Tuned {
     /// The settings for workloads that keep to a schedule, or have a flow that is flat out.
     pub fn settings(&self, flat_out: bool) -> Settings {
-        self.always.with(if flat_out {
+        self.always.overridden_by(if flat_out {
             &self.flat_out
         } else {
             &self.paced

@@ -35,12 +35,12 @@ impl Plan {
             let mut wish = Arc::unwrap_or_clone(wish);
             for asked in std::iter::once(&*trial.settings).chain(&trial.of_flows) {
                 // Each round removes at least one wish.
-                while let Err(refused) = resolve(&trial.system, &wish.with(asked)) {
+                while let Err(refused) = resolve(&trial.system, &wish.overridden_by(asked)) {
                     let before = trial.not_granted.len();
                     for refusal in refused {
                         let name = &refusal.setting;
                         if wish.has(name) && !asked.has(name) {
-                            wish = wish.without(name);
+                            wish = wish.without_setting(name);
                             trial.not_granted.push(refusal);
                         }
                     }
@@ -49,9 +49,9 @@ impl Plan {
                     }
                 }
             }
-            trial.settings = wish.with(&trial.settings).into();
+            trial.settings = wish.overridden_by(&trial.settings).into();
             for asked in &mut trial.of_flows {
-                *asked = wish.with(asked);
+                *asked = wish.overridden_by(asked);
             }
         }
     }

@@ -167,7 +167,7 @@ impl Counting {
             let why = "the system was started again meanwhile, which sets its counts to 0";
             return self.counted(&Err(why.into()));
         }
-        if let Some(end) = running.ended() {
+        if let Some(end) = running.exit_reason() {
             return self.counted(&Err(end));
         }
         let until = Instant::now() + self.time_out();
@@ -211,7 +211,7 @@ impl Counting {
     /// # Errors
     /// Why it says nothing, where its file says that it does.
     pub fn memory(&self, running: &Running) -> Result<OwnMemory, String> {
-        if running.ended().is_some() {
+        if running.exit_reason().is_some() {
             return Ok(OwnMemory::default());
         }
         let until = Instant::now() + self.time_out();

@@ -70,7 +70,7 @@ pub struct Record {
 impl Running {
     /// How the system ended, in words with its last lines; `None` while it runs. To be called about once a second: it
     /// also keeps the system's log files short.
-    pub fn ended(&self) -> Option<String> {
+    pub fn exit_reason(&self) -> Option<String> {
         let instance = self.instance()?;
         instance.trim_logs();
         instance.describe_end()
@@ -211,11 +211,11 @@ impl Lifecycle for Running {
         true
     }
 
-    fn ended(&mut self) -> Option<String> {
+    fn exit_reason(&mut self) -> Option<String> {
         // Connections end with a process, a moment before its parent is notified.
         let patience = Instant::now() + Duration::from_millis(500);
         loop {
-            let end = Running::ended(self);
+            let end = Running::exit_reason(self);
             if end.is_some() || Instant::now() >= patience {
                 return end;
             }

@@ -97,7 +97,7 @@ impl SelfSigned {
 
     /// Makes one for `localhost`, valid for 30 days: the certificate and its key, as PEM files
     /// `server.pem` and `server.key` of `dir`.
-    pub fn make(self, dir: &Path) -> (PathBuf, PathBuf) {
+    pub fn write(self, dir: &Path) -> (PathBuf, PathBuf) {
         let file = |name: &str| dir.join(name).display().to_string();
         let (pem, key, request) = (file("server.pem"), file("server.key"), file("request"));
         let config = file("openssl.cnf");

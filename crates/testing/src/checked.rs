@@ -36,20 +36,20 @@ pub struct Recorder {
 impl Recorder {
     /// Sequence numbers of the messages that a client got.
     pub fn sequences(&self, client: ClientId) -> Vec<u32> {
-        self.of(|heard| heard.client == client)
+        self.matching(|heard| heard.client == client)
     }
 
     /// Sequence numbers of the messages of a stream.
     pub fn of_stream(&self, stream: u32) -> Vec<u32> {
-        self.of(|heard| heard.stream == stream)
+        self.matching(|heard| heard.stream == stream)
     }
 
     /// Sequence numbers of messages that are no sentinels.
     pub fn measured(&self) -> Vec<u32> {
-        self.of(|heard| heard.kind == Kind::Measured)
+        self.matching(|heard| heard.kind == Kind::Measured)
     }
 
-    fn of(&self, wanted: impl Fn(&Heard) -> bool) -> Vec<u32> {
+    fn matching(&self, wanted: impl Fn(&Heard) -> bool) -> Vec<u32> {
         let of = self.seen.iter().filter(|heard| wanted(heard));
         of.map(|heard| heard.sequence).collect()
     }
@@ -216,7 +216,7 @@ impl<F: Fleet + ?Sized> CheckedRig<F> {
     /// If it is refused.
     #[track_caller]
     pub fn subscribe(&mut self, id: ClientId, filter: &str) {
-        let begun = self.fleet.subscribe(id, &Subscription::to(filter));
+        let begun = self.fleet.subscribe(id, &Subscription::matching(filter));
         begun.expect("subscribes");
         self.await_change(id, |change| *change == Change::Subscribed);
     }

@@ -14,7 +14,7 @@ use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
 macro_rules! exhaustion_tests {
     ($driver:expr, $url:literal) => {
         fn target(port: u16) -> ::pubgauge_driver::Target {
-            ::pubgauge_driver::Target::at(format!($url, port))
+            ::pubgauge_driver::Target::single(format!($url, port))
         }
 
         #[test]
@@ -266,7 +266,7 @@ fn threads_of(
     left: u64,
     leave: fn(u64),
 ) -> Result<u64, DriverError> {
-    let target = Target::at(format!("dds://localhost/{DOMAIN}"));
+    let target = Target::single(format!("dds://localhost/{DOMAIN}"));
     let config = crate::config(target, settings.clone());
     // Threads of the fleet before may still be ending.
     let mut before = threads();

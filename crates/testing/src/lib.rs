@@ -288,7 +288,7 @@ impl Rig {
         let before = self.seen.subscribed.len();
         let subscription = Subscription {
             group: group.map(str::to_owned),
-            ..Subscription::to(filter)
+            ..Subscription::matching(filter)
         };
         self.fleet.subscribe(client, &subscription).unwrap();
         self.until("subscribed", |s| s.subscribed.len() > before);

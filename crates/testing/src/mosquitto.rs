@@ -24,11 +24,11 @@ pub struct Mosquitto {
 impl Mosquitto {
     /// Open to everybody on this host.
     pub fn start() -> Mosquitto {
-        Mosquitto::with("allow_anonymous true")
+        Mosquitto::start_with("allow_anonymous true")
     }
 
     /// The same at another address of this host.
-    pub fn at(host: Ipv4Addr) -> Mosquitto {
+    pub fn start_at(host: Ipv4Addr) -> Mosquitto {
         Mosquitto::begin(host, "allow_anonymous true", None)
     }
 
@@ -56,11 +56,11 @@ impl Mosquitto {
             file.display()
         );
         // It has read the file once it serves.
-        Mosquitto::with(&lines)
+        Mosquitto::start_with(&lines)
     }
 
     /// With these lines of configuration beside the listener; `{dir}` is its folder.
-    pub fn with(lines: &str) -> Mosquitto {
+    pub fn start_with(lines: &str) -> Mosquitto {
         Mosquitto::begin(Ipv4Addr::LOCALHOST, lines, None)
     }
 

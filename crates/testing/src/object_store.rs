@@ -54,11 +54,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl ObjectStore {
     /// One with no objects.
     pub fn start() -> ObjectStore {
-        ObjectStore::at("127.0.0.1:0", BTreeMap::new())
+        ObjectStore::start_at("127.0.0.1:0", BTreeMap::new())
     }
 
     /// One at an address, with the objects of an earlier one.
-    pub fn at(address: &str, objects: BTreeMap<String, Vec<u8>>) -> ObjectStore {
+    pub fn start_at(address: &str, objects: BTreeMap<String, Vec<u8>>) -> ObjectStore {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State {
@@ -122,12 +122,12 @@ impl ObjectStore {
     }
 
     /// How many objects were put, each as often as it was.
-    pub fn puts(&self) -> u64 {
+    pub fn put_count(&self) -> u64 {
         lock(&self.state).puts
     }
 
     /// Ends it, and returns its objects.
-    pub fn end(mut self) -> BTreeMap<String, Vec<u8>> {
+    pub fn stop(mut self) -> BTreeMap<String, Vec<u8>> {
         self.close();
         self.objects()
     }

@@ -73,7 +73,7 @@ impl Done {
 
     /// Asserts that standard error holds a text.
     #[track_caller]
-    pub fn says(self, text: &str) -> Done {
+    pub fn assert_says(self, text: &str) -> Done {
         assert!(
             self.err.contains(text),
             "standard error lacks {text:?}:\n{}",
@@ -100,19 +100,19 @@ impl Place {
     }
 
     /// A path in the folder in which the program works.
-    pub fn at(&self, path: &str) -> PathBuf {
+    pub fn path_to(&self, path: &str) -> PathBuf {
         self.folder.path().join("work").join(path)
     }
 
     /// Writes a file into that folder.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.at(path);
+        let path = self.path_to(path);
         std::fs::write(&path, content).unwrap();
         path
     }
 
     /// Makes a command run here.
-    pub fn here(&self, command: &mut Command) {
+    pub fn run_here(&self, command: &mut Command) {
         let part = |name: &str| self.folder.path().join(name);
         command
             .current_dir(part("work"))
@@ -128,17 +128,17 @@ impl Place {
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(self.program);
         command.args(args);
-        self.here(&mut command);
+        self.run_here(&mut command);
         command
     }
 
     /// The same after a line of shell.
-    pub fn after<S: AsRef<std::ffi::OsStr>>(&self, line: &str, args: &[S]) -> Command {
-        self.apart(&[], line, args)
+    pub fn command_after<S: AsRef<std::ffi::OsStr>>(&self, line: &str, args: &[S]) -> Command {
+        self.command_apart(&[], line, args)
     }
 
     /// The same in namespaces of its own, those of these flags of `unshare`.
-    pub fn apart<S: AsRef<std::ffi::OsStr>>(
+    pub fn command_apart<S: AsRef<std::ffi::OsStr>>(
         &self,
         flags: &[&str],
         line: &str,
@@ -154,7 +154,7 @@ impl Place {
         };
         command.args(["-c", &format!("{line} && exec \"$0\" \"$@\"")]);
         command.arg(self.program).args(args);
-        self.here(&mut command);
+        self.run_here(&mut command);
         command
     }
 

@@ -38,7 +38,7 @@ impl StrangersPort {
     ///
     /// # Panics
     /// If its thread has panicked.
-    pub fn heard(&self) -> String {
+    pub fn received_text(&self) -> String {
         String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
     }
 }

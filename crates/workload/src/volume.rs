@@ -21,7 +21,7 @@ pub struct Volume {
 impl Volume {
     /// That of a workload; `None` if a flow is flat out, replays a trace, or waits for the burst before: no rate is known
     /// before it runs.
-    pub fn of(workload: &Workload, audience: &Audience) -> Option<Volume> {
+    pub fn estimate(workload: &Workload, audience: &Audience) -> Option<Volume> {
         let mut all = Volume::default();
         for (f, flow) in (0..).zip(&workload.flows) {
             if flow.publishers.is_empty() {
@@ -123,7 +123,7 @@ mod tests {
     use crate::model::Until;
 
     fn volume(workload: &Workload) -> Option<Volume> {
-        Volume::of(workload, &Audience::new(workload).unwrap())
+        Volume::estimate(workload, &Audience::new(workload).unwrap())
     }
 
     /// 100 publishers to 100 subscribers, 100/s in all, 200 MB each.

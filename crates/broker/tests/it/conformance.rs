@@ -11,7 +11,7 @@ use pubgauge_driver_mqtt::MqttDriver;
 
 fn conforms(version: &str, reliability: Reliability) {
     let broker = start(Options::default());
-    let target = Target::at(format!("mqtt://{}", broker.address));
+    let target = Target::single(format!("mqtt://{}", broker.address));
     let mut settings = Settings {
         reliability: Some(reliability),
         ..Settings::default()

@@ -183,7 +183,7 @@ impl Proposer<'_> {
     /// The cells without a load, and why, once no search is left that could tell.
     pub fn not_measured(&self, done: &[Trial]) -> Vec<NotMeasured> {
         let mut cells: Vec<NotMeasured> = Vec::new();
-        let left = self.left(done);
+        let left = self.remaining(done);
         if left.iter().any(|trial| trial.seeks().is_some()) {
             return cells;
         }

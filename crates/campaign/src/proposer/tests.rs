@@ -249,7 +249,7 @@ fn searches_come_first_and_shares_follow_from_them() {
         .collect();
     assert_eq!(ran, planned);
     assert!(proposer.not_measured(&done).is_empty());
-    assert!(proposer.left(&done).is_empty());
+    assert!(proposer.remaining(&done).is_empty());
 }
 
 #[test]

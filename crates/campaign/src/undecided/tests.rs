@@ -283,13 +283,13 @@ fn a_forecast_adds_up_what_claims_share() {
         beyond,
     };
     assert_eq!(
-        of(&[70.0, 500.0, 2400.0], 1).words(),
+        of(&[70.0, 500.0, 2400.0], 1).sentence(),
         "more repeats would decide 3 claims: 1 within about 2 min, 2 within about 9 min, all within about 40 min; 1 \
          claim would take more than 1000 repeats"
     );
     assert_eq!(
-        of(&[5.0], 0).words(),
+        of(&[5.0], 0).sentence(),
         "more repeats would decide 1 claim: 1 within about 1 min"
     );
-    assert_eq!(of(&[], 0).words(), "no claim waits for repeats");
+    assert_eq!(of(&[], 0).sentence(), "no claim waits for repeats");
 }

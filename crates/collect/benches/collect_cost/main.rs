@@ -26,7 +26,7 @@ use feed::{Fed, Feed, PAYLOAD};
 use pubgauge_collect::config::{Given, read};
 use pubgauge_collect::{Collector, EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
-use pubgauge_testing::bench::process::{Process, tell};
+use pubgauge_testing::bench::process::{Process, report};
 use pubgauge_testing::bench::{arguments, cpu, median, parse, quantile, run_parts, time};
 
 /// Makes this program a collector: its collect file, and the processor that it is to keep to or `any`.
@@ -66,7 +66,7 @@ fn collect(file: &Path, processor: &str) {
     }
     let config = read(file, &Given::default()).expect("a collect file");
     let watch = |notice: &Notice| match notice {
-        Notice::Connected { .. } => tell("connected"),
+        Notice::Connected { .. } => report("connected"),
         Notice::Failed { why, .. } => eprintln!("{why}"),
         _ => {}
     };
@@ -91,7 +91,7 @@ fn begin(data: &Path, url: String, processor: &str, rest: &str) -> Process {
     let file = data.with_extension("toml");
     std::fs::write(&file, text(data, &[url], rest)).expect("writable");
     let file = file.to_str().expect("a path of text");
-    let mut collector = Process::again(&[COLLECT, file, processor]);
+    let mut collector = Process::start(&[COLLECT, file, processor]);
     assert_eq!(collector.line(), "connected");
     collector
 }

@@ -174,7 +174,7 @@ impl Loop {
     }
 
     pub(super) fn look_at_names(&mut self) {
-        while let Some((endpoint, found)) = self.names.found() {
+        while let Some((endpoint, found)) = self.names.take_found() {
             let name = self.collector.config.brokers[endpoint]
                 .endpoint
                 .shown
@@ -272,6 +272,6 @@ impl Loop {
             filters,
         };
         // On a full disk the older file stays; the same brokers are found by their names.
-        let _ = known.write(folder.own());
+        let _ = known.write(folder.collectors_folder());
     }
 }

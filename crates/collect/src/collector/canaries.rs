@@ -41,7 +41,7 @@ impl Loop {
                 self.notice(&Notice::CanariesLost {
                     broker: broker.clone(),
                     count: lost.len() as u64,
-                    numbers: numbers::shown(&Numbers::of(lost)),
+                    numbers: numbers::describe(&Numbers::ranges(lost)),
                 });
             }
             if is_overdue {

@@ -13,7 +13,7 @@ use crate::status::Count;
 
 impl Loop {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
-    pub(super) fn end(mut self) -> Summary {
+    pub(super) fn finish(mut self) -> Summary {
         self.notice(&Notice::Ending);
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
@@ -45,7 +45,7 @@ impl Loop {
             peer.link = None;
         }
         let status = self.collector.status.clone();
-        let complete = self.storage.end(until);
+        let complete = self.storage.finish(until);
         Summary {
             messages: status.stored.get(),
             acknowledged: status.acknowledged.get(),

@@ -186,14 +186,16 @@ impl Loop {
             let is_gone = peer.session.is_gone() && peer.link.is_some();
             let has_left = !had_left && peer.session.has_left;
             if own > 0 || came_up {
-                status.broker(&peer.session.broker, |broker| broker.heard(own, now));
+                status.broker(&peer.session.broker, |broker| {
+                    broker.note_messages(own, now)
+                });
             }
             if came_up {
                 self.came_up(at);
             } else if has_left {
                 self.remember();
             } else if is_gone {
-                self.left(at);
+                self.session_dropped(at);
             }
             match took {
                 Ok(left) => more |= left,

@@ -56,7 +56,7 @@ impl Loop {
     }
 
     /// The broker has dropped the session.
-    pub(super) fn left(&mut self, at: usize) {
+    pub(super) fn session_dropped(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         if let Some(mut link) = peer.link.take() {
             peer.session.leave(&self.asked, link.out());

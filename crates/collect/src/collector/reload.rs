@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::lead::Loop;
-use super::{Certificates, asked, names};
+use super::{Certificates, names, session_requests};
 use crate::config::{Broker, Config};
 use crate::notice::Notice;
 
@@ -15,7 +15,7 @@ pub struct Reloads(Arc<Mutex<Option<Config>>>);
 impl Reloads {
     /// Has the collector go on with this one. What it cannot change while it works must be as it was
     /// ([`crate::config::read_again`] sees to that). It tells [`Notice::Reloaded`] or [`Notice::NotReloaded`].
-    pub fn with(&self, config: Config) {
+    pub fn replace(&self, config: Config) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
     }
 
@@ -40,7 +40,7 @@ impl Loop {
         let mut before = asked_before.clone();
         before.append(&mut self.asked.dropped_filters);
         let in_flight = self.asked.in_flight;
-        self.asked = asked(config, &self.collector.name, &before, in_flight);
+        self.asked = session_requests(config, &self.collector.name, &before, in_flight);
         self.names = names(config, &self.collector.look_up, &self.waker);
         let filters = &self.asked.filters;
         let added: Vec<String> = filters

@@ -96,7 +96,7 @@ pub fn cell(value: &Value, column: &Column) -> Result<Option<Cell>, Unfit> {
         (ColumnType::Int64, Value::Integer(number)) => {
             i64::try_from(i128::from(*number)).ok().map(Cell::Int64)
         }
-        (ColumnType::Int64, Value::Float(number)) => whole(*number).map(Cell::Int64),
+        (ColumnType::Int64, Value::Float(number)) => whole_number(*number).map(Cell::Int64),
         (ColumnType::Double, Value::Float(number)) => Some(Cell::Double(*number)),
         (ColumnType::Double, Value::Integer(number)) => {
             exact(i128::from(*number)).map(Cell::Double)
@@ -110,7 +110,7 @@ pub fn cell(value: &Value, column: &Column) -> Result<Option<Cell>, Unfit> {
 }
 
 /// A floating-point number that is a whole one, and of which the neighbours are, too.
-pub fn whole(number: f64) -> Option<i64> {
+pub fn whole_number(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT as f64).then_some(number as i64)
 }
 

@@ -96,8 +96,9 @@ pub fn partitions(
             compacted.leave(&member.name, what);
             continue;
         }
-        let failed =
-            |error: io::Error| Error::failed(format!("{}: {error}", member.own.shown().display()));
+        let failed = |error: io::Error| {
+            Error::failed(format!("{}: {error}", member.own.display_path().display()))
+        };
         let by_partition = match sources(work, member, &ended) {
             Ok(Ok(by_partition)) => by_partition,
             Ok(Err(what)) => {

@@ -101,7 +101,7 @@ impl Part {
 /// Finished files of a collector, one segment after the other.
 fn fill(data: &Path, name: &str, parts: &[Part]) -> Folder {
     let folder = Folder::open(data, Some(name), Access::Owner).unwrap();
-    let (entries, _) = manifest::read(folder.own()).unwrap();
+    let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
     let mut next = manifest::next_seq(&entries);
     for part in parts {
         finish(&folder, &mut next, part);
@@ -242,7 +242,7 @@ fn ledger(data: &Path) -> Ledger {
     Ledger {
         messages,
         by_qos: found.by_qos,
-        sequence: sequences.found(),
+        sequence: sequences.findings(),
     }
 }
 
@@ -565,7 +565,7 @@ fn numbers_of_other_files_lie_between_those_of_a_merged_one() {
     );
     assert_eq!(compacted(data.path(), ALL).merged_files, 5);
     let listed = || {
-        let (entries, _) = manifest::read(folder.own()).unwrap();
+        let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
         let files = manifest::files(&entries, &|_| false);
         let about = |(file, _): (&FileEntry, _)| (file.first, file.last, file.messages, file.among);
         files.into_values().map(about).collect::<Vec<_>>()
@@ -654,7 +654,7 @@ fn files_whose_segment_may_become_files_again_are_not_merged() {
     let part = Part::of(Form::Parquet, &[0, 0, 0]);
     let data = tempfile::tempdir().unwrap();
     let folder = fill(data.path(), "one", &[part.clone(), part.clone()]);
-    let (entries, _) = manifest::read(folder.own()).unwrap();
+    let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
     let before = rows(data.path()).unwrap();
     // Killed before the segment was removed: the files are made again at the next start.
     let mut next = 4;

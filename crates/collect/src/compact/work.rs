@@ -30,7 +30,7 @@ fn members(data: &Path, collectors: &OpenFolder) -> Result<Vec<Member>, Error> {
     let names = folder::names(data)?.into_iter();
     let member = |name: String| {
         let own = collectors.inside(&name);
-        let own = own.map_err(|error| folder::unusable(collectors.shown(), &error))?;
+        let own = own.map_err(|error| folder::unusable(collectors.display_path(), &error))?;
         let is_running = folder::is_running(data, &name);
         Ok(Member {
             name,
@@ -132,7 +132,7 @@ impl<'a> Work<'a> {
         let mut around = Vec::new();
         let mut look = |folder: &OpenFolder| -> io::Result<()> {
             if !asides_in(folder)?.is_empty() {
-                let path = folder.shown().strip_prefix(self.top.shown());
+                let path = folder.display_path().strip_prefix(self.top.display_path());
                 around.push(path.unwrap_or(Path::new("")).to_owned());
             }
             Ok(())

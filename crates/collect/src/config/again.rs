@@ -12,7 +12,7 @@ use super::upload::Upload;
 /// # Errors
 /// Everything that is wrong in it or cannot change, with line and column.
 pub fn read_again(path: &Path, given: &Given, current: &Config) -> Result<Config, InvalidInput> {
-    again(
+    check_again(
         &StrictFile::open(path, &COLLECT)?,
         folder_of(path),
         given,
@@ -20,7 +20,7 @@ pub fn read_again(path: &Path, given: &Given, current: &Config) -> Result<Config
     )
 }
 
-fn again(
+fn check_again(
     file: &StrictFile,
     folder: &Path,
     given: &Given,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn reread(text: &str, current: &Config) -> Result<Config, InvalidInput> {
-        again(&file(text), Path::new("/etc/x"), &Given::default(), current)
+        check_again(&file(text), Path::new("/etc/x"), &Given::default(), current)
     }
 
     const BEFORE: &str =

@@ -35,7 +35,7 @@ impl Canary {
     }
 }
 
-pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Option<Canary> {
+pub(super) fn check_canary(written: &CollectFile, faults: &mut Faults) -> Option<Canary> {
     let canary = written.canary.as_ref()?;
     let every = faults.span(
         &["canary", "every"],

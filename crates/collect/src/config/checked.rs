@@ -97,7 +97,7 @@ pub(super) fn check(
     if given.name.is_some() {
         written.name.clone_from(&given.name);
     }
-    Config::of(&written, folder, given.password.clone()).map_err(|faults| {
+    Config::from_written(&written, folder, given.password.clone()).map_err(|faults| {
         let at = |fault: &Fault| {
             let steps: Vec<&str> = fault.steps.iter().map(String::as_str).collect();
             file.problem(&steps, fault.message.clone(), fault.hint.clone())
@@ -112,7 +112,7 @@ impl Config {
     ///
     /// # Errors
     /// Everything that is wrong in it.
-    pub fn of(
+    pub fn from_written(
         written: &CollectFile,
         folder: &Path,
         password: Option<Secret>,
@@ -120,11 +120,11 @@ impl Config {
         let mut faults = Faults::default();
         let brokers = brokers(written, folder, password, &mut faults);
         let filters = filters(written, &mut faults);
-        let upload = super::upload::of(written, folder, &mut faults);
-        let columns = super::payload::of(written, &mut faults);
-        let partitioning = super::files::of(written, &mut faults);
-        let kafka = super::kafka::of(written, folder, &mut faults);
-        let canary = super::canary::of(written, &mut faults);
+        let upload = super::upload::check_upload(written, folder, &mut faults);
+        let columns = super::payload::check_columns(written, &mut faults);
+        let partitioning = super::files::check_partitioning(written, &mut faults);
+        let kafka = super::kafka::check_kafka(written, folder, &mut faults);
+        let canary = super::canary::check_canary(written, &mut faults);
         let direct = direct(upload.as_ref(), kafka.as_ref());
         let has_folder = written
             .to

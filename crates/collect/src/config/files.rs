@@ -9,7 +9,7 @@ use crate::files::{EventTime, MOST_PARTS, OWN_COLUMNS, Part, Partitioning, is_ke
 const LEVEL: &str =
     "expected \"date\", \"hour\", or a level of the topic such as \"site={topic level 2}\"";
 
-pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Partitioning {
+pub(super) fn check_partitioning(written: &CollectFile, faults: &mut Faults) -> Partitioning {
     let default = Partitioning::default();
     let Some(files) = &written.files else {
         return default;
@@ -20,7 +20,7 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Partitioning {
     }
     let parts = match &files.partition {
         None => default.parts,
-        Some(texts) => parts(texts, written, faults),
+        Some(texts) => check_parts(texts, written, faults),
     };
     let most = files.most_partitions.map_or(default.most, usize::from);
     if !(1..=500).contains(&most) {
@@ -36,7 +36,7 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Partitioning {
     }
 }
 
-fn parts(texts: &[String], written: &CollectFile, faults: &mut Faults) -> Vec<Part> {
+fn check_parts(texts: &[String], written: &CollectFile, faults: &mut Faults) -> Vec<Part> {
     if texts.is_empty() || texts.len() > MOST_PARTS {
         let what = format!("files lie in one to {MOST_PARTS} folders");
         let hint = Some("partition = [\"date\", \"hour\"]");
@@ -44,7 +44,7 @@ fn parts(texts: &[String], written: &CollectFile, faults: &mut Faults) -> Vec<Pa
     }
     let mut parts: Vec<Part> = Vec::new();
     for (nth, text) in texts.iter().enumerate() {
-        match part(text, &parts, written) {
+        match check_part(text, &parts, written) {
             Ok(part) => parts.push(part),
             Err((what, hint)) => {
                 let at = nth.to_string();
@@ -56,7 +56,7 @@ fn parts(texts: &[String], written: &CollectFile, faults: &mut Faults) -> Vec<Pa
 }
 
 /// What a text stands for, behind others; or what is wrong with it, and a hint.
-fn part(
+fn check_part(
     text: &str,
     before: &[Part],
     written: &CollectFile,

@@ -36,7 +36,11 @@ impl PartialEq for Sasl {
     }
 }
 
-pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> Option<Kafka> {
+pub(super) fn check_kafka(
+    written: &CollectFile,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<Kafka> {
     let kafka = written.kafka.as_ref()?;
     if cfg!(not(feature = "kafka")) {
         let hint = "build it with the feature `kafka`";

@@ -7,7 +7,7 @@ use super::file::{CollectFile, ColumnFile, ColumnType, PayloadForm};
 use crate::columns::{Column, Columns, Form, Source};
 use crate::files::OWN_COLUMNS;
 
-pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Columns {
+pub(super) fn check_columns(written: &CollectFile, faults: &mut Faults) -> Columns {
     let Some(payload) = &written.payload else {
         return Columns::default();
     };

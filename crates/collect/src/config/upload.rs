@@ -21,7 +21,11 @@ pub struct Upload {
 /// Most messages that a broker may have unacknowledged on a connection (MQTT 5.0 §3.1.2.11.3).
 const MOST_IN_FLIGHT: f64 = 65_535.0;
 
-pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> Option<Upload> {
+pub(super) fn check_upload(
+    written: &CollectFile,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<Upload> {
     let upload = written.upload.as_ref()?;
     let place = Place {
         url: upload.to.clone(),

@@ -52,7 +52,7 @@ impl<'a> Making<'a> {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+    pub fn add(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
         if message.seq > self.expected {
             self.finished.damaged.push((self.expected, message.seq - 1));
         }
@@ -71,7 +71,7 @@ impl<'a> Making<'a> {
         let file = self
             .files
             .file_for(message, create, &mut |file| close(file, finished));
-        file?.put(bytes, message)
+        file?.add(bytes, message)
     }
 
     /// Makes the files whole.

@@ -56,7 +56,7 @@ pub fn in_memory(
     for message in Messages::new(mark, frames) {
         let create = |partition: &str| Making::new((form, layout), partition, &message);
         let file = files.file_for(&message, create, &mut close)?;
-        file.writer.put(frames, &message)?;
+        file.writer.add(frames, &message)?;
         (file.messages, file.last) = (file.messages + 1, message.seq);
     }
     let misplaced = files.misplaced;

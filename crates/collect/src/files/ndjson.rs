@@ -70,12 +70,12 @@ pub fn write(
     decoded: Option<Decoded>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let (content_type, properties) = super::properties::of(message.properties);
+    let (content_type, properties) = super::properties::decode(message.properties);
     let is_whole = decoded.as_ref().map(Decoded::is_whole);
     let is_kept = columns.keeps(decoded.as_ref());
     let text = std::str::from_utf8(message.payload).ok();
     let line = Line {
-        received: shown(message.received_ns.div_euclid(1000)),
+        received: format_time(message.received_ns.div_euclid(1000)),
         received_ns: message.received_ns,
         seq: message.seq,
         broker: message.broker.into(),
@@ -96,7 +96,7 @@ pub fn write(
 }
 
 /// A time in microseconds since 1970, as RFC 3339 has it.
-fn shown(microseconds: i64) -> String {
+fn format_time(microseconds: i64) -> String {
     let time = jiff::Timestamp::from_microsecond(microseconds).unwrap_or_default();
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
@@ -110,7 +110,7 @@ fn values(columns: &Columns, decoded: Decoded) -> Map<String, Value> {
             Cell::Double(number) => double(number),
             Cell::String(text) => text.into(),
             Cell::Boolean(is) => is.into(),
-            Cell::Timestamp(microseconds) => shown(microseconds).into(),
+            Cell::Timestamp(microseconds) => format_time(microseconds).into(),
         };
         Some((column.name.clone(), value))
     });

@@ -57,10 +57,10 @@ impl<'a> Open<'a> {
     }
 
     /// Adds a message, whose texts lie in `bytes`.
-    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+    pub fn add(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
         self.last = message.seq;
         self.messages += 1;
-        self.writer.put(bytes, message)
+        self.writer.add(bytes, message)
     }
 
     /// Whether messages that are in no row group yet are held.

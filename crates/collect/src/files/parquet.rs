@@ -140,7 +140,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
     ///
     /// # Errors
     /// If a row group cannot be written.
-    pub fn put(
+    pub fn add(
         &mut self,
         bytes: &Bytes,
         message: &Message<'_>,
@@ -164,7 +164,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         rows.dup.push(message.dup);
         let (content_type, properties) = match message.properties {
             [] => (None, None),
-            raw => super::properties::of(raw),
+            raw => super::properties::decode(raw),
         };
         rows.content_type
             .push(content_type.map(|text| slice(text.as_bytes())));
@@ -205,24 +205,24 @@ impl<'a, W: Write + Send> Writer<'a, W> {
     fn group(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         let mut group = self.file.next_row_group()?;
-        put::<Int64Type, _>(&mut group, &rows.received_us)?;
-        put::<Int64Type, _>(&mut group, &rows.received_ns)?;
-        put::<Int64Type, _>(&mut group, &rows.seq)?;
-        put::<ByteArrayType, _>(&mut group, &rows.broker)?;
-        put::<ByteArrayType, _>(&mut group, &rows.topic)?;
-        put::<Int32Type, _>(&mut group, &rows.qos)?;
-        put::<BoolType, _>(&mut group, &rows.retain)?;
-        put::<BoolType, _>(&mut group, &rows.dup)?;
+        write_values::<Int64Type, _>(&mut group, &rows.received_us)?;
+        write_values::<Int64Type, _>(&mut group, &rows.received_ns)?;
+        write_values::<Int64Type, _>(&mut group, &rows.seq)?;
+        write_values::<ByteArrayType, _>(&mut group, &rows.broker)?;
+        write_values::<ByteArrayType, _>(&mut group, &rows.topic)?;
+        write_values::<Int32Type, _>(&mut group, &rows.qos)?;
+        write_values::<BoolType, _>(&mut group, &rows.retain)?;
+        write_values::<BoolType, _>(&mut group, &rows.dup)?;
         put_optional::<ByteArrayType, _>(&mut group, rows.content_type)?;
         put_optional::<ByteArrayType, _>(&mut group, rows.properties)?;
         if self.columns.is_none() || self.columns.keep_raw {
             let payload: Vec<ByteArray> = rows.payload.into_iter().flatten().collect();
-            put::<ByteArrayType, _>(&mut group, &payload)?;
+            write_values::<ByteArrayType, _>(&mut group, &payload)?;
         } else {
             put_optional::<ByteArrayType, _>(&mut group, rows.payload)?;
         }
         if !self.columns.is_none() {
-            put::<BoolType, _>(&mut group, &rows.decoded)?;
+            write_values::<BoolType, _>(&mut group, &rows.decoded)?;
         }
         for (column, cells) in self.columns.columns.iter().zip(rows.cells) {
             put_cells(&mut group, column.of, cells)?;
@@ -253,7 +253,7 @@ fn column<T: DataType, W: Write + Send>(
     column.close()
 }
 
-fn put<T: DataType, W: Write + Send>(
+fn write_values<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
 ) -> Result<()> {

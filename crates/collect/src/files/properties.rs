@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// The content type, and the other properties as a JSON object; neither where there is none. Topic alias is left out:
 /// it means something on its connection alone.
-pub fn of(raw: &[u8]) -> (Option<&str>, Option<Map<String, Value>>) {
+pub fn decode(raw: &[u8]) -> (Option<&str>, Option<Map<String, Value>>) {
     let Ok(properties) = Properties::of_publish(raw) else {
         return (None, None);
     };
@@ -65,12 +65,12 @@ mod tests {
         ] {
             buf.push(property).unwrap();
         }
-        let (content_type, others) = of(buf.as_properties().as_bytes());
+        let (content_type, others) = decode(buf.as_properties().as_bytes());
         assert_eq!(content_type, Some("application/json"));
         assert_eq!(
             Value::Object(others.unwrap()),
             json!({"user": [["a", "1"], ["a", "2"]], "message_expiry_s": 60, "correlation_data_base64": "/wA="})
         );
-        assert_eq!(of(&[]), (None, None));
+        assert_eq!(decode(&[]), (None, None));
     }
 }

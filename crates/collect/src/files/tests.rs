@@ -79,7 +79,7 @@ fn messages_become_parquet_by_hour_and_are_read_again() {
         ]
     );
     assert!(!closed.path.exists(), "the segment is removed");
-    let (entries, wrong) = manifest::read(folder.own()).unwrap();
+    let (entries, wrong) = manifest::read(folder.collectors_folder()).unwrap();
     let expected: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
     assert_eq!((entries, wrong), (expected, vec![]));
     for file in &finished.files {
@@ -246,7 +246,7 @@ fn a_row_group_ends_with_its_buffer() {
         }
         let frames = bytes::Bytes::from(frames);
         for message in crate::message::Messages::new(7, &frames) {
-            writer.put(&frames, &message).unwrap();
+            writer.add(&frames, &message).unwrap();
         }
     }
     let (file, _) = writer.finish().unwrap();

@@ -40,13 +40,13 @@ impl<'a, W: Write + Send> Writer<'a, W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+    pub fn add(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
         let decoded = (self.columns).decode(message.topic, message.payload, message.received_ns);
         if let Some(decoded) = &decoded {
             self.undecoded.count(decoded.unfit);
         }
         match &mut self.out {
-            Out::Parquet(writer) => writer.put(bytes, message, decoded),
+            Out::Parquet(writer) => writer.add(bytes, message, decoded),
             Out::Ndjson(out) => ndjson::write(message, self.columns, decoded, out),
         }
     }

@@ -134,7 +134,7 @@ impl Segment {
         match made {
             Ok(file) => Ok(Segment {
                 file,
-                path: folder.shown().join(name),
+                path: folder.display_path().join(name),
                 durable: HEADER_LEN as u64,
             }),
             Err(error) => {

@@ -38,7 +38,7 @@ impl OpenFile {
     /// # Errors
     /// Why it is not read, in words.
     pub fn open(top: &OpenFolder, entry: &FileEntry) -> Result<OpenFile, String> {
-        let place = entry.place()?;
+        let place = entry.file_place()?;
         let mut file = file_of(top, &place).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 "is not here: it is missing, or was moved to a store".to_owned()

@@ -19,7 +19,7 @@ pub struct InFlight {
 
 impl InFlight {
     /// `put` is how long an object takes. While one is put, the next one is gathered. `None` where no rate was asked for.
-    pub fn of(direct: Direct, put: Duration) -> Option<InFlight> {
+    pub fn for_direct(direct: Direct, put: Duration) -> Option<InFlight> {
         Some(InFlight {
             per_s: direct.per_s?,
             within: direct.every.max(put) + put,
@@ -75,7 +75,7 @@ mod tests {
                 bytes: 1,
                 per_s: Some(per_s),
             };
-            InFlight::of(direct, Duration::from_millis(put_ms)).unwrap()
+            InFlight::for_direct(direct, Duration::from_millis(put_ms)).unwrap()
         };
         // Gathered for a second, put within 250 ms.
         let thousand = of(1000.0, 1000, 250);

@@ -53,7 +53,7 @@ impl Session {
         self.state = State::Subscribing;
         self.subscribe(&taking.asked.filters, taking.asked, taking.out)?;
         if taking.asked.filters.is_empty() {
-            self.stands(taking)?;
+            self.session_stands(taking)?;
         }
         Ok(())
     }
@@ -139,10 +139,10 @@ impl Session {
                 broker: self.broker.clone(),
             });
         }
-        self.stands(taking)
+        self.session_stands(taking)
     }
 
-    fn stands(&mut self, taking: &mut Taking<'_>) -> Result<(), String> {
+    fn session_stands(&mut self, taking: &mut Taking<'_>) -> Result<(), String> {
         let asked = taking.asked;
         let was_up = self.state == State::Up;
         self.state = State::Up;

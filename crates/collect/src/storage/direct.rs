@@ -22,7 +22,7 @@ use objects::Objects;
 /// What takes messages in place of a disk.
 pub trait Sink: Send {
     /// Where it puts them, in words.
-    fn place(&self) -> String;
+    fn description(&self) -> String;
 
     /// Takes the messages of a commit, whose frames begin with `mark`.
     ///
@@ -34,7 +34,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// Why some of it is not; it may be tried again.
-    fn put(&mut self, shared: &Shared) -> Result<(), Failure>;
+    fn deliver(&mut self, shared: &Shared) -> Result<(), Failure>;
 }
 
 /// Begins with the sink that a configuration says; how long a first object took, too.
@@ -88,7 +88,7 @@ impl Direct {
                 // Nothing is acknowledged from here on.
                 return self.stall(&why);
             }
-            if !self.put() {
+            if !self.store_taken() {
                 return;
             }
             status.count_commit(begun.elapsed(), frames.len());
@@ -109,10 +109,10 @@ impl Direct {
     }
 
     /// Puts what the sink has taken, however often that has to be tried. Whether all of it is confirmed.
-    fn put(&mut self) -> bool {
+    fn store_taken(&mut self) -> bool {
         let begun = Instant::now();
         let mut wait = STORE_AGAIN.0;
-        while let Err(failure) = self.sink.put(&self.shared) {
+        while let Err(failure) = self.sink.deliver(&self.shared) {
             let status = &self.shared.status;
             status.failed_uploads.add(1);
             if !status.is_stalled() {
@@ -160,7 +160,7 @@ mod tests {
     struct Held(Option<Bytes>);
 
     impl Sink for Held {
-        fn place(&self) -> String {
+        fn description(&self) -> String {
             "memory".into()
         }
 
@@ -169,7 +169,7 @@ mod tests {
             Ok(())
         }
 
-        fn put(&mut self, _: &Shared) -> Result<(), Failure> {
+        fn deliver(&mut self, _: &Shared) -> Result<(), Failure> {
             self.0 = None;
             Ok(())
         }

@@ -49,7 +49,7 @@ pub(super) struct Unlisted {
 impl Finisher {
     pub(super) fn run(self, closed: &Receiver<Closed>) {
         self.shared.status.threads.note_current();
-        let torn = manifest::read(self.folder.own());
+        let torn = manifest::read(self.folder.collectors_folder());
         let torn = torn.map_or_else(|_| Vec::new(), |(entries, _)| entries);
         for segment in closed {
             self.finish(&segment, &torn);
@@ -64,7 +64,7 @@ impl Finisher {
                 return;
             }
             let why = match files::finish(&self.folder, segment, &self.layout, &self.abandon) {
-                Ok(finished) => return self.tell(segment, torn, finished),
+                Ok(finished) => return self.announce(segment, torn, finished),
                 Err(_) if self.abandon.load(Relaxed) => return,
                 Err(Unfinished::Files(error)) => error,
                 Err(Unfinished::Segment(error)) if is_of_system(&error) => error,
@@ -132,7 +132,7 @@ impl Finisher {
     }
 
     /// Tells and counts what a segment became.
-    fn tell(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
+    fn announce(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
         let Shared { status, watch, .. } = &self.shared;
         status.unfinished.set(0);
         let name = segment.path.display().to_string();
@@ -285,7 +285,7 @@ mod tests {
             let is_told = |words: &str| faults.iter().any(|fault| fault.what.contains(words));
             assert!(is_told("messages 1 to 2 are lost"), "{what}: {faults:?}");
             assert_eq!(is_told("has set aside"), is_kept, "{what}: {faults:?}");
-            let (entries, _) = manifest::read(folder.own()).unwrap();
+            let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
             let next = manifest::next_seq(&entries);
             let (_, recovered) = Log::open(&folder.log(), Form::Parquet, LIMITS, next).unwrap();
             assert_eq!(

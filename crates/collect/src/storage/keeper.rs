@@ -88,7 +88,7 @@ impl Keeper {
     /// Stores a commit; what was written before and is closed by a failure is returned beside the error.
     fn commit(&mut self, commit: &mut Commit) -> Result<(), (std::io::Error, Option<Closed>)> {
         self.restore().map_err(|error| (error, None))?;
-        let dead = commit.dead.append(self.folder.own());
+        let dead = commit.dead.append(self.folder.collectors_folder());
         dead.map_err(|error| (error, None))?;
         // Once, however often the rest is tried.
         commit.dead.clear();

@@ -97,7 +97,7 @@ impl Uploader {
                 }
                 continue;
             };
-            match self.put(&file) {
+            match self.upload(&file) {
                 Ok(is_kept) => {
                     wait = STORE_AGAIN.0;
                     self.waiting.pop_front();
@@ -158,7 +158,7 @@ impl Uploader {
 
     /// Puts a file to the store, lists that, and removes it here. A kill at any moment leaves what the next start
     /// finishes. Whether it is kept here, since the store has another object of its name.
-    fn put(&mut self, file: &FileEntry) -> Result<bool, Failure> {
+    fn upload(&mut self, file: &FileEntry) -> Result<bool, Failure> {
         let path = self.folder.data.join(&file.path);
         let here = |what: String| Failure {
             what: format!("{}: {what}", path.display()),
@@ -195,7 +195,7 @@ impl Uploader {
             return Ok(false);
         }
         let store = self.client.store(&self.shared.watch)?;
-        let Some(put) = store.put(&file.path, bytes)? else {
+        let Some(put) = store.upload(&file.path, bytes)? else {
             self.shared.status.conflicts.add(1);
             (self.shared.watch)(&Notice::Conflict {
                 path: file.path.clone(),
@@ -247,12 +247,12 @@ impl Uploader {
 fn announced(folder: &Folder, upload: &Upload) -> io::Result<Vec<Entry>> {
     let to = upload.place.clone();
     let uploading = Entry::Uploading { to };
-    let (entries, _) = manifest::read(folder.own())?;
+    let (entries, _) = manifest::read(folder.collectors_folder())?;
     if entries.contains(&uploading) {
         return Ok(entries);
     }
     folder.list(&[uploading])?;
-    Ok(manifest::read(folder.own())?.0)
+    Ok(manifest::read(folder.collectors_folder())?.0)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Store {
         })
     }
 
-    pub fn put(&self, _path: &str, _bytes: Bytes) -> Result<Option<Object>, Failure> {
+    pub fn upload(&self, _path: &str, _bytes: Bytes) -> Result<Option<Object>, Failure> {
         match *self {}
     }
 

@@ -223,7 +223,7 @@ impl Store {
     ///
     /// # Errors
     /// Why it may not be there.
-    pub fn put(&self, below: &str, bytes: Bytes) -> Result<Option<Object>, Failure> {
+    pub fn upload(&self, below: &str, bytes: Bytes) -> Result<Option<Object>, Failure> {
         match self.put_as(below, &bytes, PutMode::Create) {
             Ok(object) => Ok(Some(object)),
             Err(object_store::Error::AlreadyExists { .. }) => self.same(below, &bytes),

@@ -72,7 +72,7 @@ impl Elsewhere {
             Store::open(&uploaded.to, credentials, REQUEST).map_err(not_seen)
         });
         let seen = match place {
-            Ok(store) => seen(store, file, uploaded, *fetch),
+            Ok(store) => look_at(store, file, uploaded, *fetch),
             Err(there) => {
                 there.files += 1;
                 return Seen::Not;
@@ -93,7 +93,7 @@ impl Elsewhere {
     }
 }
 
-fn seen(
+fn look_at(
     store: &Store,
     file: &FileEntry,
     uploaded: &Uploaded,

@@ -15,7 +15,7 @@ use crate::manifest::{self, FileEntry};
 /// # Errors
 /// Why it cannot be read, or is not.
 pub fn content(data: &OpenFolder, entry: &FileEntry) -> Result<Option<Bytes>, String> {
-    let file = file_of(data, &entry.place()?);
+    let file = file_of(data, &entry.file_place()?);
     match file.and_then(|file| manifest::content_of(&file)) {
         Ok(bytes) => Ok(Some(bytes.into())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

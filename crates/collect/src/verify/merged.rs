@@ -30,7 +30,7 @@ pub fn find_again(
             continue;
         }
         for path in from {
-            let shown = top.shown().join(path);
+            let shown = top.display_path().join(path);
             // It was merged since the paths were listed, or it is there again.
             let is_again = paths.binary_search(&shown).is_ok()
                 && FilePlace::parse(path).is_ok_and(|place| file_of(top, &place).is_ok());

@@ -30,7 +30,7 @@ impl FromIterator<RangeInclusive<u64>> for Numbers {
 
 impl Numbers {
     /// The ranges of these numbers.
-    pub fn of(numbers: impl IntoIterator<Item = u64>) -> Vec<RangeInclusive<u64>> {
+    pub fn ranges(numbers: impl IntoIterator<Item = u64>) -> Vec<RangeInclusive<u64>> {
         let mut all = Numbers::default();
         numbers.into_iter().for_each(|number| all.add(number));
         all.merged().0
@@ -76,7 +76,7 @@ impl Numbers {
 }
 
 /// Ranges in words: "3 to 5, 9".
-pub fn shown(ranges: &[RangeInclusive<u64>]) -> String {
+pub fn describe(ranges: &[RangeInclusive<u64>]) -> String {
     let one = |range: &RangeInclusive<u64>| match (range.start(), range.end()) {
         (first, last) if first == last => first.to_string(),
         (first, last) => format!("{first} to {last}"),

@@ -35,11 +35,11 @@ pub fn open(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>
     for name in folder.names()? {
         if name.to_str().is_some_and(|name| name.ends_with(ASIDE)) {
             let what = "is a segment that a collector could not read, and has set aside";
-            refused.push((folder.shown().join(name), what.to_owned()));
+            refused.push((folder.display_path().join(name), what.to_owned()));
         }
     }
     for (first_seq, name) in segment::list(folder)? {
-        let path = folder.shown().join(&name);
+        let path = folder.display_path().join(&name);
         match folder.file(&name) {
             // A collector that runs has made it into files meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -10,7 +10,7 @@ use ciborium::Value;
 use serde::Serialize;
 
 use super::Counted;
-use super::numbers::{Numbers, shown};
+use super::numbers::{Numbers, describe};
 use crate::Error;
 use crate::columns::{MAX_BYTES, Source, either_tree, find};
 
@@ -79,7 +79,7 @@ impl Gap {
     /// Its ranges in words.
     pub fn ranges_in_words(&self) -> String {
         let each = self.ranges.iter().map(|(first, last)| *first..=*last);
-        shown(&each.collect::<Vec<_>>())
+        describe(&each.collect::<Vec<_>>())
     }
 }
 
@@ -128,7 +128,7 @@ impl Sequences {
     }
 
     /// What was found.
-    pub fn found(self) -> SequencesFound {
+    pub fn findings(self) -> SequencesFound {
         let mut found = SequencesFound {
             counts: self.counts.len() as u64,
             unnumbered: self.unnumbered,
@@ -217,7 +217,7 @@ mod tests {
         for (topic, payload) in messages {
             sequences.add(&message(topic, payload.as_bytes()));
         }
-        sequences.found()
+        sequences.findings()
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         ciborium::into_writer(&std::collections::BTreeMap::from([("n", 7)]), &mut payload).unwrap();
         let mut sequences = Sequences::new("/n", &["topic".into()]).unwrap();
         sequences.add(&message("a", &payload));
-        assert_eq!(sequences.found().numbers, 1);
+        assert_eq!(sequences.findings().numbers, 1);
         assert!(Sequences::new("n", &[]).is_err());
         assert!(Sequences::new("/n", &["n".into()]).is_err());
     }

@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn missing_and_duplicate_messages_are_counted_by_stream() {
         let mark = Mark::random();
-        let topic = format!("pubgauge-{}/site/7", mark.word());
+        let topic = format!("pubgauge-{}/site/7", mark.hex_digits());
         let mut streams = Streams::default();
         let header = |kind, stream, sequence| {
             Header {
@@ -130,7 +130,7 @@ mod tests {
         streams.add(b"pubgauge-x/y", b"no word");
         streams.add(b"meters/7", &header(Kind::Measured, 1, 9));
         let expected = StreamCounts {
-            run: mark.word(),
+            run: mark.hex_digits(),
             streams: 2,
             messages: 5,
             duplicates: 2,

@@ -173,7 +173,7 @@ fn what_is_listed_as_lost_stays_a_fault() {
         last: 59,
     };
     // A start that was killed lists them again.
-    manifest::append(folder.own(), &[lost.clone(), lost]).unwrap();
+    manifest::append(folder.collectors_folder(), &[lost.clone(), lost]).unwrap();
     let faults = verify(data.path()).unwrap().faults;
     assert!(
         faults.len() == 1 && faults[0].what.contains("messages 56 to 59 are lost"),
@@ -186,9 +186,9 @@ fn a_file_whose_segment_is_still_there_is_no_fault() {
     let data = tempfile::tempdir().unwrap();
     let folder = filled(data.path());
     let (first_seq, name) = segment::list(&folder.log()).unwrap().remove(0);
-    let path = folder.log().shown().join(name);
+    let path = folder.log().display_path().join(name);
     let kept = std::fs::read(&path).unwrap();
-    let list_of = folder.own().shown().join(LIST);
+    let list_of = folder.collectors_folder().display_path().join(LIST);
     let list = std::fs::read(&list_of).unwrap();
     let closed = crate::log::Closed {
         path: path.clone(),
@@ -215,7 +215,7 @@ fn numbers_that_never_reached_the_disk_are_explained() {
     let what = "messages 56 to 59 are missing".to_owned();
     assert_eq!(verify(data.path()).unwrap().faults, [Fault { place, what }]);
     manifest::append(
-        folder.own(),
+        folder.collectors_folder(),
         &[Entry::NotStored {
             first: 56,
             last: 59,
@@ -229,7 +229,7 @@ fn numbers_that_never_reached_the_disk_are_explained() {
 fn a_store_that_the_list_alone_names_is_not_asked() {
     let data = tempfile::tempdir().unwrap();
     let folder = filled(data.path());
-    let (entries, _) = manifest::read(folder.own()).unwrap();
+    let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
     let (path, _) = manifest::files(&entries, &|_| false)
         .into_iter()
         .next()
@@ -246,7 +246,7 @@ fn a_store_that_the_list_alone_names_is_not_asked() {
         to: to.clone(),
         e_tag: None,
     };
-    manifest::append(folder.own(), &[Entry::Uploaded(uploaded)]).unwrap();
+    manifest::append(folder.collectors_folder(), &[Entry::Uploaded(uploaded)]).unwrap();
     std::fs::remove_file(data.path().join(path)).unwrap();
     let mine = Place {
         endpoint: None,

@@ -38,9 +38,9 @@ fn a_message_is_acknowledged_once_it_is_in_the_store() {
     });
     // The store has it, and does not say so.
     store.answer(Answer::Holds);
-    let puts = store.puts();
+    let puts = store.put_count();
     sent.extend(publisher.publish("t/a", 10, 100));
-    until("the store has it", || store.puts() > puts);
+    until("the store has it", || store.put_count() > puts);
     // Longer than the broker waits for a client that is silent.
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert_eq!(collecting.status.acknowledged.get(), 200);
@@ -110,7 +110,7 @@ fn topics_change_without_a_connection_that_is_lost() {
     let mut sent = publisher.publish("t/a", 50, 100);
     collecting.stored(50);
     config.filters = vec!["new/#".to_owned()];
-    collecting.reloads.with(config);
+    collecting.reloads.replace(config);
     collecting.told("the new topic is subscribed to", |notice| {
         matches!(notice, Notice::Subscribed { .. })
     });

@@ -112,7 +112,7 @@ mod long {
 fn what_a_member_that_has_ended_left_behind_is_collected_and_no_more_goes_there() {
     for version in ["5", "3.1.1"] {
         // It sends a message once the one before is acknowledged: what waits comes one by one.
-        let broker = Mosquitto::with("allow_anonymous true\nmax_inflight_messages 1");
+        let broker = Mosquitto::start_with("allow_anonymous true\nmax_inflight_messages 1");
         let place = tempfile::tempdir().unwrap();
         let rest = format!("mqtt = {version:?}");
         let begin = |name: &str, until: EndsAfter| {

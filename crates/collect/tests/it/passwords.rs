@@ -132,7 +132,7 @@ fn a_password_that_is_read_again_goes_to_its_broker_alone() {
     let collecting = Collecting::begin(fleet.config([OWN[0], OWN[1]], &Given::default()));
     tried(&fleet, 2);
     let config = fleet.config([OWN[0], OWN[2]], &Given::default());
-    collecting.reloads.with(config);
+    collecting.reloads.replace(config);
     collecting.told("reloaded", |notice| *notice == Notice::Reloaded);
     until("the new one is told", || fleet.own[1].heard_of(OWN[2]) >= 1);
     tried(&fleet, 1);
@@ -212,7 +212,7 @@ fn a_new_password_does_not_go_over_a_connection_that_was_begun_without_proof() {
     until("it is tried", || collecting.status.brokers().len() == 1);
     let ca = ours.file("ca.pem");
     let proved = with(&format!("password-file = \"own\"\ntls = {{ ca = {ca:?} }}"));
-    collecting.reloads.with(proved);
+    collecting.reloads.replace(proved);
     collecting.told("reloaded", |notice| *notice == Notice::Reloaded);
     drop(full);
     let heard = impostor(listener);

@@ -24,7 +24,7 @@ fn topics_and_brokers_change_without_a_connection_that_is_lost() {
     let mut sent = publisher.publish("old/a", 100, 50);
     collecting.stored(100);
     let rest = "topics = [\"t/#\", \"new/#\"]\n[log]\ncommit-every = \"1ms\"";
-    collecting.reloads.with(config(&data, &urls, rest));
+    collecting.reloads.replace(config(&data, &urls, rest));
     collecting.told("reloaded", is_reloaded);
     collecting.connected(2);
     // The broker has answered to the new filters, and to the end of the old one.
@@ -57,7 +57,7 @@ fn a_broker_that_left_keeps_its_session_and_is_collected_when_it_is_back() {
     let rest = "topics = [\"t/#\"]";
     let collecting = Collecting::begin(config(&data, &urls, rest));
     collecting.connected(2);
-    collecting.reloads.with(config(&data, &urls[..1], rest));
+    collecting.reloads.replace(config(&data, &urls[..1], rest));
     let left = collecting.told("a broker left", |notice| {
         matches!(notice, Notice::BrokerLeft { .. })
     });
@@ -70,7 +70,7 @@ fn a_broker_that_left_keeps_its_session_and_is_collected_when_it_is_back() {
     first.skip(1000);
     sent.extend(first.publish("t/a", 50, 50));
     collecting.stored(50);
-    collecting.reloads.with(config(&data, &urls, rest));
+    collecting.reloads.replace(config(&data, &urls, rest));
     collecting.stored(100);
     collecting.end();
     assert_eq!(numbers(&data).into_keys().collect::<BTreeSet<_>>(), sent);
@@ -87,7 +87,7 @@ fn certificates_that_cannot_be_read_change_nothing() {
     collecting.connected(1);
     let rest = "topics = [\"u/#\"]\n[tls]\nca = \"/nonexistent.pem\"";
     let urls = [broker.url(), "mqtts://127.0.0.1".into()];
-    collecting.reloads.with(config(&data, &urls, rest));
+    collecting.reloads.replace(config(&data, &urls, rest));
     let told = collecting.told("it is refused", |notice| {
         matches!(notice, Notice::NotReloaded { .. })
     });

@@ -52,7 +52,7 @@ fn finished_files_are_moved_and_found_where_they_are() {
     let objects = store.objects();
     let numbers = numbers_there(&objects);
     assert_eq!(numbers.keys().copied().collect::<BTreeSet<_>>(), sent);
-    assert_eq!((objects.len(), store.puts()), (1, 1));
+    assert_eq!((objects.len(), store.put_count()), (1, 1));
     let path = objects.keys().next().unwrap();
     assert!(
         path.starts_with("fleet/raw/date=")
@@ -108,7 +108,7 @@ fn while_the_store_does_not_answer_files_stay_and_collecting_goes_on() {
     collecting.stored(300);
     assert_eq!(collecting.status.ill(), None);
     assert_eq!(collecting.status.waiting_files.get(), 1);
-    let store = ObjectStore::at(&address, Default::default());
+    let store = ObjectStore::start_at(&address, Default::default());
     collecting.told("the file is moved", is_moved);
     let waits: Vec<u64> = collecting
         .notices()
@@ -149,7 +149,7 @@ fn a_kill_on_either_side_of_the_confirmation_leaves_one_whole_file() {
     Collecting::begin(moved(&data, &broker, &store)).end();
     assert!(!here.exists());
     assert_eq!(
-        (store.puts(), std::fs::read_to_string(&list).unwrap()),
+        (store.put_count(), std::fs::read_to_string(&list).unwrap()),
         (1, listed.clone())
     );
     // Killed before: it is in the store, and not listed so. It is there as it is here.
@@ -161,7 +161,7 @@ fn a_kill_on_either_side_of_the_confirmation_leaves_one_whole_file() {
     collecting.told("it is moved", is_moved);
     collecting.end();
     assert!(!here.exists());
-    assert_eq!((store.puts(), store.objects().len()), (1, 1));
+    assert_eq!((store.put_count(), store.objects().len()), (1, 1));
     assert_eq!(std::fs::read_to_string(&list).unwrap(), listed);
     let found = verified(&data, true);
     assert_eq!((&found.faults[..], found.messages), (&[][..], 500));
@@ -261,7 +261,7 @@ fn what_the_store_does_not_have_as_it_was_put_is_not_removed_here() {
     assert_eq!((summary.not_uploaded, finished(&data).len()), (1, 1));
     // A file that is damaged here is not put at all.
     store.answer(Answer::Works);
-    let puts = store.puts();
+    let puts = store.put_count();
     let path = &finished(&data)[0];
     let mut bytes = std::fs::read(path).unwrap();
     bytes[100] ^= 1;
@@ -271,7 +271,7 @@ fn what_the_store_does_not_have_as_it_was_put_is_not_removed_here() {
         matches!(notice, Notice::DamagedFile { .. })
     });
     collecting.end();
-    assert_eq!((store.puts(), path.exists()), (puts, true));
+    assert_eq!((store.put_count(), path.exists()), (puts, true));
     let found = verified(&data, false);
     assert!(
         found.faults.len() == 1 && found.faults[0].what.contains("checksum"),

@@ -20,7 +20,7 @@ fn with_listener(scheme: &str, more: &str) -> (Mosquitto, String) {
     let lines =
         format!("allow_anonymous true\nlistener {port} 127.0.0.1\nprotocol websockets\n{more}");
     (
-        Mosquitto::with(&lines),
+        Mosquitto::start_with(&lines),
         format!("{scheme}://127.0.0.1:{port}/mqtt"),
     )
 }

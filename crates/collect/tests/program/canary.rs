@@ -55,7 +55,7 @@ const LOST: &str = "pubgauge_collect_canary_lost_messages_total";
 /// still has the session, and what was in it is gone.
 #[test]
 fn what_a_killed_broker_had_acknowledged_and_lost_is_told() {
-    let mut broker = Mosquitto::with(
+    let mut broker = Mosquitto::start_with(
         "allow_anonymous true\npersistence true\npersistence_location {dir}/\nmax_inflight_messages 1",
     );
     let place = new_place();

@@ -124,7 +124,7 @@ fn a_log_of_json_has_nothing_else_and_no_secret() {
     let mut collector = place.spawn(command);
     collector.until_said("\"event\":\"failed\"");
     collector.signal(libc::SIGTERM);
-    let done = collector.ends().exits(0);
+    let done = collector.wait_for_end().exits(0);
     let failed = events(&done.err);
     let failed = failed.iter().find(|event| event["event"] == "failed");
     let why = failed.unwrap()["why"].as_str().unwrap();
@@ -176,7 +176,7 @@ fn progress_has_a_line_of_the_terminal() {
     // The terminal goes away, and with it the collector: nobody would miss it.
     drop(far);
     collector.signal(libc::SIGHUP);
-    collector.ends().exits(0);
+    collector.wait_for_end().exits(0);
 }
 
 /// With `--once` what waits at a broker out of reach is missing, and that is said.

@@ -50,7 +50,7 @@ fn lines(data: &Path) -> (Vec<String>, usize) {
 fn merging_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let place = new_place();
     collected(&place, "ndjson");
-    let (before, files) = lines(&place.at("data"));
+    let (before, files) = lines(&place.path_to("data"));
     assert_eq!((before.len(), files), (180, 18));
     let merge = |data: &str| {
         place
@@ -60,14 +60,16 @@ fn merging_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     for nth in 0..10 {
         let data = format!("killed-{nth}");
         let mut copy = Command::new("cp");
-        let copied = copy.args(["-a"]).args([place.at("data"), place.at(&data)]);
+        let copied = copy
+            .args(["-a"])
+            .args([place.path_to("data"), place.path_to(&data)]);
         assert!(copied.status().unwrap().success());
         let merging = place.start(&["compact", &data, "--older-than", "0s"]);
         std::thread::sleep(Duration::from_millis(4 * nth));
         merging.signal(libc::SIGKILL);
         merging.ends_within(Duration::from_secs(60));
         for round in ["killed", "merged"] {
-            let (now, files) = lines(&place.at(&data));
+            let (now, files) = lines(&place.path_to(&data));
             assert!(now == before, "{round}, {nth}: {} lines", now.len());
             let found = place.run(&["verify", &data, "--json"]).exits(0);
             let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
@@ -97,7 +99,7 @@ fn what_is_left_is_told_with_exit_code_2_and_what_is_damaged_with_1() {
         "{done:?}"
     );
     let args = ["compact", "data", "--older-than", "0s"];
-    std::os::unix::fs::symlink("/etc/passwd", place.at("data/site=north/link")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", place.path_to("data/site=north/link")).unwrap();
     let done = place.run(&args).exits(2);
     assert!(
         done.out
@@ -106,8 +108,8 @@ fn what_is_left_is_told_with_exit_code_2_and_what_is_damaged_with_1() {
             && done.out.contains("symbolic link"),
         "{done:?}"
     );
-    std::fs::remove_file(place.at("data/site=north/link")).unwrap();
-    let damaged = place.at("data/site=north").read_dir().unwrap().next();
+    std::fs::remove_file(place.path_to("data/site=north/link")).unwrap();
+    let damaged = place.path_to("data/site=north").read_dir().unwrap().next();
     std::fs::write(damaged.unwrap().unwrap().path(), "x").unwrap();
     let done = place.run(&args).exits(1);
     assert!(done.out.contains("fault: site=north/"), "{done:?}");
@@ -132,7 +134,7 @@ print(*duckdb.sql('''select count(*), sum(hash(t)), count(distinct filename) fro
         let read = || {
             let mut python = Command::new("python3");
             python.args(["-c", READER]);
-            place.here(&mut python);
+            place.run_here(&mut python);
             let printed = place.finish(python).exits(0).out;
             let mut words = printed.split_whitespace().map(str::to_owned);
             [(); 3].map(|()| words.next().unwrap())

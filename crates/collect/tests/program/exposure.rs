@@ -27,7 +27,7 @@ fn modes_of_a_data_folder(access: &str) -> Vec<u32> {
     let mut command = Command::new("sh");
     command.args(["-c", r#"umask 0 && exec "$0" "$@""#]);
     command.args([PROGRAM, "--config", "collect.toml"]);
-    command.current_dir(place.at(""));
+    command.current_dir(place.path_to(""));
     let mut collector = place.spawn(command);
     collector.until_said("connected");
     let port = broker.port.to_string();
@@ -36,16 +36,20 @@ fn modes_of_a_data_folder(access: &str) -> Vec<u32> {
     assert!(publisher.status().unwrap().success());
     // Stored, and not in a file yet.
     collector.until("the message is in the log", || {
-        let collectors = place.at("data/collectors").read_dir().unwrap().flatten();
+        let collectors = place
+            .path_to("data/collectors")
+            .read_dir()
+            .unwrap()
+            .flatten();
         let logs = collectors.filter_map(|one| one.path().join("log").read_dir().ok());
         let mut segments = logs.flatten().flatten();
         segments.any(|one| one.metadata().is_ok_and(|about| about.len() > 60))
     });
     let mut found = Vec::new();
-    modes(&place.at("data"), &mut found);
+    modes(&place.path_to("data"), &mut found);
     collector.signal(libc::SIGTERM);
-    collector.ends().exits(0);
-    modes(&place.at("data"), &mut found);
+    collector.wait_for_end().exits(0);
+    modes(&place.path_to("data"), &mut found);
     found.sort_unstable();
     found.dedup();
     found

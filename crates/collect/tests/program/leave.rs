@@ -38,7 +38,7 @@ fn a_session_is_given_up_at_the_end_or_later() {
     assert!(done.out.starts_with("7 messages stored"), "{done:?}");
     assert!(done.err.contains("the broker has dropped it"), "{done:?}");
     // Where the broker is away, that is told.
-    let known = place.at("data/collectors/c/sessions.json");
+    let known = place.path_to("data/collectors/c/sessions.json");
     let known = std::fs::read_to_string(known).unwrap();
     assert!(known.contains("\"brokers\": {}"), "{known}");
     broker.kill();

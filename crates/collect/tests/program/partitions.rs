@@ -56,7 +56,7 @@ for row in rows: print(*row, sep='|')
         place.run(&["verify", "data"]).exits(0);
         let mut python = Command::new("python3");
         python.args(["-c", READERS]);
-        place.here(&mut python);
+        place.run_here(&mut python);
         let printed = place.finish(python).exits(0).out;
         let at = |hour: u64| {
             let mut date = Command::new("date");

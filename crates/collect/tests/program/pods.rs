@@ -51,7 +51,7 @@ fn a_pod_that_collects_comes_back_to_its_session() {
     pod.until_said("\"session_present\":false");
     publish("20");
     pod.signal(libc::SIGKILL);
-    pod.ends();
+    pod.wait_for_end();
     publish("30");
     let mut pod = place.start(&args);
     pod.until_said("\"session_present\":true");
@@ -61,6 +61,6 @@ fn a_pod_that_collects_comes_back_to_its_session() {
         found["messages"].as_u64().unwrap() + found["messages_in_log"].as_u64().unwrap() >= 50
     });
     pod.signal(libc::SIGTERM);
-    pod.ends().exits(0);
-    assert!(place.at("data/collectors/pubgauge-collect-0").is_dir());
+    pod.wait_for_end().exits(0);
+    assert!(place.path_to("data/collectors/pubgauge-collect-0").is_dir());
 }

@@ -48,12 +48,12 @@ fn sighup_has_the_file_read_again_and_a_wrong_one_changes_nothing() {
     };
     collector.until("a message by the new filter", all);
     collector.signal(libc::SIGTERM);
-    let done = collector.ends().exits(0);
+    let done = collector.wait_for_end().exits(0);
     assert!(done.err.contains("ends in order"), "{done:?}");
     assert_eq!(done.err.matches("connected, with").count(), 1, "{done:?}");
     let found = place.run(&["verify", "data"]).exits(0);
     assert!(found.out.contains(" of 1 collector: 1"), "{found:?}");
-    assert!(place.at("data/collectors/pod-0").is_dir());
+    assert!(place.path_to("data/collectors/pod-0").is_dir());
 }
 
 /// Without a file there is nothing to read again.
@@ -66,5 +66,5 @@ fn sighup_ends_a_collection_without_a_file() {
     let mut collector = place.start(&flags);
     collector.until_said("connected, with a new session");
     collector.signal(libc::SIGHUP);
-    collector.ends().exits(0);
+    collector.wait_for_end().exits(0);
 }

@@ -69,7 +69,7 @@ fn what_one_broker_had_another_one_gets() {
     let collector = collecting(&place, &first, "data", 40);
     publish_numbered(&first, 40);
     collector.ends_within(Duration::from_secs(60)).exits(0);
-    let sent = stored(&place.at("data"));
+    let sent = stored(&place.path_to("data"));
     assert_eq!(sent.len(), 40);
     let collector = collecting(&place, &second, "copy", 40);
     let to = url(&second);
@@ -81,7 +81,7 @@ fn what_one_broker_had_another_one_gets() {
         "{done:?}"
     );
     collector.ends_within(Duration::from_secs(60)).exits(0);
-    assert_eq!(stored(&place.at("copy")), sent);
+    assert_eq!(stored(&place.path_to("copy")), sent);
     let one = [&line[..], &["--topic", "m/1", "--json"]].concat();
     let done: serde_json::Value = serde_json::from_str(&place.run(&one).exits(0).out).unwrap();
     assert_eq!(
@@ -136,7 +136,7 @@ fn a_broker_that_is_not_there_and_wrong_input_are_told() {
     let (place, broker) = (new_place(), Mosquitto::start());
     collecting(&place, &broker, "data", 1).signal(libc::SIGTERM);
     let nobody = ["replay", "data", "--to-broker", "mqtt://127.0.0.1:1"];
-    place.run(&nobody).exits(2).says("127.0.0.1:1");
+    place.run(&nobody).exits(2).assert_says("127.0.0.1:1");
     for (line, told) in [
         (
             "replay . --to-broker mqtt://127.0.0.1:1",
@@ -161,6 +161,6 @@ fn a_broker_that_is_not_there_and_wrong_input_are_told() {
         ),
     ] {
         let args = argv(line);
-        place.run(&args).exits(3).says(told);
+        place.run(&args).exits(3).assert_says(told);
     }
 }

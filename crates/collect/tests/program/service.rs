@@ -12,7 +12,7 @@ struct Manager(UnixDatagram);
 
 impl Manager {
     fn new(place: &Place) -> Manager {
-        let socket = UnixDatagram::bind(place.at("notify")).unwrap();
+        let socket = UnixDatagram::bind(place.path_to("notify")).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(120)))
             .unwrap();
@@ -23,7 +23,7 @@ impl Manager {
     fn command(&self, place: &Place, args: &[&str]) -> Command {
         let mut command = place.command(args);
         command
-            .env("NOTIFY_SOCKET", place.at("notify"))
+            .env("NOTIFY_SOCKET", place.path_to("notify"))
             .env("WATCHDOG_USEC", "2000000");
         command
     }
@@ -84,7 +84,7 @@ fn systemd_is_told_what_goes_on() {
     }
     collector.signal(libc::SIGTERM);
     manager.until("STOPPING=1");
-    collector.ends().exits(0);
+    collector.wait_for_end().exits(0);
 }
 
 /// The loop hangs where it tells something and nobody reads it. Then there is no sign of life, and there is again when
@@ -125,7 +125,7 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
     manager.until("WATCHDOG=1");
     assert!(get(&address, "/live").starts_with("HTTP/1.1 200"));
     collector.signal(libc::SIGTERM);
-    collector.ends();
+    collector.wait_for_end();
     drop(near);
     reader.join().unwrap().unwrap();
 }

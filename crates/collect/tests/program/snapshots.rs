@@ -51,7 +51,7 @@ fn every_verb_has_a_manual_page_and_completions() {
             "" => "man/pubgauge-collect.1".to_owned(),
             verb => format!("man/pubgauge-collect-{verb}.1"),
         };
-        let written = std::fs::read(place.at(&page)).unwrap();
+        let written = std::fs::read(place.path_to(&page)).unwrap();
         let printed = place.run(&[&["man"], &argv(verb)[..]].concat()).exits(0);
         assert_eq!(printed.out.as_bytes(), written, "{page}");
     }
@@ -61,7 +61,10 @@ fn every_verb_has_a_manual_page_and_completions() {
             assert!(script.contains(verb), "{shell}: {verb}");
         }
     }
-    place.run(&["man", "walk"]).exits(3).says("no verb `walk`");
+    place
+        .run(&["man", "walk"])
+        .exits(3)
+        .assert_says("no verb `walk`");
 }
 
 #[test]

@@ -9,20 +9,20 @@ fn issue(authority: &Authority, place: &Place, name: &str, hosts: &[&str], until
     let (pem, key) = authority.sign(name, hosts, |params| {
         params.not_after = rcgen::date_time_ymd(until, 12, 31);
     });
-    std::fs::copy(pem, place.at(&format!("{name}.pem"))).unwrap();
-    std::fs::copy(key, place.at(&format!("{name}.key"))).unwrap();
+    std::fs::copy(pem, place.path_to(&format!("{name}.pem"))).unwrap();
+    std::fs::copy(key, place.path_to(&format!("{name}.key"))).unwrap();
 }
 
 /// A broker with one of the certificates that stand in the place, which wants one of the client.
 fn broker(place: &Place, certificate: &str, more: &str) -> Mosquitto {
-    let file = |name: &str| place.at(name).display().to_string();
+    let file = |name: &str| place.path_to(name).display().to_string();
     let lines = format!(
         "cafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true\n{more}",
         file("ca.pem"),
         file(&format!("{certificate}.pem")),
         file(&format!("{certificate}.key")),
     );
-    Mosquitto::with(&lines)
+    Mosquitto::start_with(&lines)
 }
 
 const FULL: &str = "ca = \"ca.pem\"\ncert = \"client.pem\"\nkey = \"client.key\"\n";
@@ -40,7 +40,7 @@ fn collect<'a>(place: &'a Place, host: &str, port: u16, tls: &str) -> Started<'a
 fn says(mut collector: Started<'_>, words: &str) -> Done {
     collector.until_said(words);
     collector.signal(libc::SIGTERM);
-    collector.ends().exits(0)
+    collector.wait_for_end().exits(0)
 }
 
 const TAKEN: &str = "connected, with";
@@ -49,8 +49,8 @@ const TAKEN: &str = "connected, with";
 fn a_broker_and_a_collector_with_certificates_take_each_other_and_nobody_else() {
     let place = new_place();
     let (ca, other) = (Authority::new(), Authority::new());
-    std::fs::copy(ca.file("ca.pem"), place.at("ca.pem")).unwrap();
-    std::fs::copy(other.file("ca.pem"), place.at("other-ca.pem")).unwrap();
+    std::fs::copy(ca.file("ca.pem"), place.path_to("ca.pem")).unwrap();
+    std::fs::copy(other.file("ca.pem"), place.path_to("other-ca.pem")).unwrap();
     let names = ["localhost", "127.0.0.1"];
     issue(&ca, &place, "server", &names, 2090);
     issue(&ca, &place, "expired", &names, 2020);

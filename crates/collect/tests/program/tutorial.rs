@@ -27,7 +27,7 @@ fn newcomer(place: &Place, broker: &Mosquitto, blocks: &[String]) -> String {
     for block in blocks {
         let mut shell = Command::new("sh");
         shell.args(["-ec", &block.replace("18830", &broker.port.to_string())]);
-        place.here(&mut shell);
+        place.run_here(&mut shell);
         shell.env("PATH", &path);
         printed += &place.finish(shell).exits(0).out;
     }

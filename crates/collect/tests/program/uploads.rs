@@ -11,7 +11,7 @@ use super::*;
 fn files_are_moved_and_verified_with_an_exit_code_for_each_outcome() {
     let (place, broker, store) = (new_place(), Mosquitto::start(), ObjectStore::start());
     let port = broker.port.to_string();
-    let upload = store.upload("s3://fleet/raw", &place.at("s3.env"));
+    let upload = store.upload("s3://fleet/raw", &place.path_to("s3.env"));
     let file = format!(
         "brokers = [\"mqtt://127.0.0.1:{port}\"]\ntopics = [\"m/#\"]\nto = \"data\"\nname = \"c\"\n{upload}"
     );
@@ -73,7 +73,7 @@ fn files_are_moved_and_verified_with_an_exit_code_for_each_outcome() {
 /// A data folder whose list says that a file is in a store, as anybody can write one.
 fn list_of_a_stranger(place: &Place, upload: &str) {
     let file = "date=2026-11-26/hour=07/c-0000000000000001-0000000000000002.parquet";
-    std::fs::create_dir_all(place.at("data/collectors/c/log")).unwrap();
+    std::fs::create_dir_all(place.path_to("data/collectors/c/log")).unwrap();
     place.write("data/collectors/c/log/0000000000000003.log", "");
     place.write(
         "data/collectors/c/files.ndjson",
@@ -138,6 +138,6 @@ fn credentials_go_to_no_store_that_a_strangers_list_names() {
                 "{kind}: {done:?}"
             );
         }
-        assert_eq!(stranger.heard(), "", "{kind}");
+        assert_eq!(stranger.received_text(), "", "{kind}");
     }
 }

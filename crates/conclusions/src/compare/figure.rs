@@ -43,7 +43,7 @@ impl NamedFigure {
     /// too few messages for the percentile.
     pub fn value_in(&self, trial: &Trial) -> Option<f64> {
         let (_, window) = Figure::in_window(&self.name)?;
-        let value = self.known.of(trial, None, window).ok();
+        let value = self.known.value_in(trial, None, window).ok();
         value.filter(|value| value.is_finite() && *value >= 0.0)
     }
 }

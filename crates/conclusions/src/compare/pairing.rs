@@ -341,7 +341,7 @@ fn remarks(runs: [&Results; 2], systems: &[Vec<String>; 2], sides: &[Vec<&Trial>
             ("the processor", machine.cpu_model.clone()),
             (
                 "the number of processors",
-                shown::given(processors::available(machine.cores, machine.quota_cores)),
+                shown::three_decimals(processors::available(machine.cores, machine.quota_cores)),
             ),
             ("the kernel", machine.kernel.clone()),
             ("the version of pubgauge", machine.pubgauge_version.clone()),

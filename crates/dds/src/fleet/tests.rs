@@ -264,7 +264,7 @@ fn a_client_is_refused_what_dds_has_not() {
     };
     assert!(rig.fleet.connect(&with_source).is_err());
     assert_eq!(rig.fleet.connect(&ClientSpec::default()), Ok(ID));
-    let group = Subscription::to("a").of_group("g");
+    let group = Subscription::matching("a").of_group("g");
     assert!(rig.fleet.subscribe(ID, &group).is_err());
     assert_eq!(rig.library.take_calls(), [""; 0]);
 }
@@ -342,7 +342,7 @@ fn a_client_that_is_down_comes_back_with_its_topics() {
     rig.fleet.abort(ID);
     let c = rig.fleet.advertise(ID, "c").expect("advertises");
     assert_eq!([rig.put(a), rig.put(c)], [NOT_CONNECTED; 2]);
-    let filter = Subscription::to("a");
+    let filter = Subscription::matching("a");
     assert!(rig.fleet.subscribe(ID, &filter).is_err());
     rig.library.take_calls();
     rig.library.0.borrow_mut().refuses_writers = true;

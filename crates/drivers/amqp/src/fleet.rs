@@ -267,7 +267,7 @@ impl Protocol for Amqp {
             }
             Step::Entering => format!(
                 "{}: the server closed the connection in place of opening the virtual host\n  hint: check the virtual host and the user's permissions there; its log may say why",
-                link.shown()
+                link.display_endpoint()
             ),
             Step::Opening | Step::Done => return None,
         };

@@ -52,7 +52,7 @@ pub(crate) fn connection(
         // The answer to our connection.close; by the state `Closing` the fleet knows that it was
         // asked for.
         (_, Method::ConnectionCloseOk(_)) if link.client.state == State::Closing => {
-            Err(Broken::told(String::new()))
+            Err(Broken::new(String::new()))
         }
         (_, Method::ConnectionBlocked(_)) => {
             link.client.own.blocked = true;
@@ -206,7 +206,10 @@ pub(crate) fn refused(link: &L<'_>, what: &str) -> String {
         }
         _ => "",
     };
-    format!("{}: {what}: {why}{guest}\n  hint: {hint}", link.shown())
+    format!(
+        "{}: {what}: {why}{guest}\n  hint: {hint}",
+        link.display_endpoint()
+    )
 }
 
 /// Why the server closed a channel or the connection, in the server's words, and what to do.
@@ -220,7 +223,7 @@ pub(crate) fn closed(
     let text = String::from_utf8_lossy(text);
     if code == 403 && link.client.own.step == Step::LoggingIn {
         let what = format!("the server closed the {what}: {text} ({code})");
-        return Broken::told(refused(link, &what));
+        return Broken::new(refused(link, &what));
     }
     let about = match (class, method) {
         (0, 0) => String::new(),

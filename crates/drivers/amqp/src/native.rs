@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::options::{Exchange, FRAME_MAX, NAME, Sasl};
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// `native.amqp.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -89,7 +89,7 @@ pub(crate) enum Overflow {
 
 impl Overflow {
     /// As x-overflow spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Overflow::DropHead => "drop-head",
             Overflow::RejectPublish => "reject-publish",

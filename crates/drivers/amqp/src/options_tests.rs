@@ -205,12 +205,12 @@ fn subscriptions_that_cannot_be_had_are_refused_beforehand() {
     };
     let none = Settings::default();
     let direct = native(&[("exchange", json!("direct"))]);
-    let shared = Subscription::to("a/+/#").of_group("g");
+    let shared = Subscription::matching("a/+/#").of_group("g");
     assert!(check(&none, shared).is_ok());
-    assert!(check(&direct, Subscription::to("a/b")).is_ok());
-    let error = check(&direct, Subscription::to("a/+")).unwrap_err();
+    assert!(check(&direct, Subscription::matching("a/b")).is_ok());
+    let error = check(&direct, Subscription::matching("a/+")).unwrap_err();
     assert!(error.hint.is_some(), "{error}");
-    let long = Subscription::to("a").of_group("g".repeat(250));
+    let long = Subscription::matching("a").of_group("g".repeat(250));
     assert!(check(&none, long).is_err());
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn receive(
             }
             Ok(None) => break,
             Err(_) if link.client.own.step == Step::Greeting && tls::looks_like_tls(rest) => {
-                return Err(Broken::told(tls::unexpected(link.shown())));
+                return Err(Broken::new(tls::unexpected(link.display_endpoint())));
             }
             Err(error) => return Err(undecodable(link, error)),
         }

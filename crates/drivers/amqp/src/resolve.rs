@@ -304,7 +304,7 @@ impl Options {
     /// Limits of the queues that subscribers are given.
     fn queues(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
-        let overflow = native.overflow.unwrap_or(Overflow::DropHead).word();
+        let overflow = native.overflow.unwrap_or(Overflow::DropHead).as_str();
         let conflate = s.conflate == Some(true);
         t.decide("queue-limit", s.queue_limit, |limit| match limit {
             None => becomes(

@@ -351,7 +351,10 @@ impl Client {
             max_payload: payload,
             clients: 1,
             worker: u32::from(role.ends_with('g')),
-            ..config(Target::at(format!("dds://localhost/{domain}")), settings)
+            ..config(
+                Target::single(format!("dds://localhost/{domain}")),
+                settings,
+            )
         };
         let mut fleet = CycloneddsDriver.open(config).expect("opens");
         let spec = ClientSpec {
@@ -371,7 +374,9 @@ impl Client {
     }
 
     fn listen(&mut self, filter: &str) {
-        let done = self.fleet.subscribe(self.id, &Subscription::to(filter));
+        let done = self
+            .fleet
+            .subscribe(self.id, &Subscription::matching(filter));
         done.expect("subscribes");
     }
 

@@ -67,7 +67,7 @@ impl Batches {
 
     /// Bytes of the datagram that `pending` and a message more would make, if they go together.
     #[inline]
-    pub(crate) fn with(&self, pending: u32, message: u32) -> u32 {
+    pub(crate) fn bytes_with(&self, pending: u32, message: u32) -> u32 {
         let start = if pending == 0 {
             DATAGRAM_BYTES
         } else {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn slow_messages_wait_for_nobody() {
         let batches = settled(1000, 64);
-        assert!(batches.complete(batches.with(0, on_the_wire(64))));
+        assert!(batches.complete(batches.bytes_with(0, on_the_wire(64))));
     }
 
     #[test]
@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn a_burst_that_ends_is_forgotten() {
         let mut batches = settled(500_000, 64);
-        assert!(!batches.complete(batches.with(0, on_the_wire(16))));
+        assert!(!batches.complete(batches.bytes_with(0, on_the_wire(16))));
         for ms in 3..23 {
             batches.adapt(ms * 1_000_000);
         }
-        assert!(batches.complete(batches.with(0, on_the_wire(16))));
+        assert!(batches.complete(batches.bytes_with(0, on_the_wire(16))));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn off_completes_every_message_and_bytes_keep_their_limit() {
         let off = Batches::new(Batching::Off, 14_720, HOLD, 0);
-        assert!(off.complete(off.with(0, on_the_wire(16))));
+        assert!(off.complete(off.bytes_with(0, on_the_wire(16))));
         let fixed = Batches::new(Batching::Bytes(1000), 14_720, HOLD, 0);
         assert!(!fixed.complete(999) && fixed.complete(1000) && fixed.exceeded(1001));
     }
@@ -220,7 +220,7 @@ mod tests {
         #[test]
         fn sizes_do_not_overflow(payload: usize, pending: u32) {
             let off = Batches::new(Batching::Off, 14_720, HOLD, 0);
-            prop_assert!(off.with(pending, on_the_wire(payload)) >= pending);
+            prop_assert!(off.bytes_with(pending, on_the_wire(payload)) >= pending);
         }
     }
 }

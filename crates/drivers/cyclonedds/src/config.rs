@@ -21,9 +21,9 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
     let interface = native.interface.as_ref().map_or(usual, |name| &name.0);
     let named = escaped(interface);
     let multicast = options.multicast.is_some();
-    let allow = options.multicast.map_or("false", |mode| mode.word());
+    let allow = options.multicast.map_or("false", |mode| mode.as_str());
     let max_message = options.max_message_bytes;
-    let fragment = given("FragmentSize", native.fragment_bytes, " B");
+    let fragment = element("FragmentSize", native.fragment_bytes, " B");
     let highest = highest_index(domain);
     let peers: Vec<String> = match (&native.peers, network) {
         (Some(peers), _) => peers.0.clone(),
@@ -33,21 +33,21 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
     };
     let peer = |address: &String| format!("<Peer Address=\"{}\"/>", escaped(address));
     let peers: String = peers.iter().map(peer).collect();
-    let peers = given("Peers", Some(peers).filter(|all| !all.is_empty()), "");
-    let interval = given("SPDPInterval", options.keep_alive_s, " s");
+    let peers = element("Peers", Some(peers).filter(|all| !all.is_empty()), "");
+    let interval = element("SPDPInterval", options.keep_alive_s, " s");
     let lease = options.keep_alive_s.map(|s| 3 * u32::from(s));
-    let lease = given("LeaseDuration", lease, " s");
+    let lease = element("LeaseDuration", lease, " s");
     let batch = options.batching != Batching::Off;
     let receive_buffer = native.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER);
     let send_buffer = native.send_buffer_bytes.map_or(String::new(), |bytes| {
         format!("<SocketSendBufferSize max=\"{bytes} B\"/>")
     });
-    let heartbeat = given("HeartbeatInterval", native.heartbeat_ms, " ms");
-    let nack_delay = given("NackDelay", native.nack_delay_ms, " ms");
-    let high = given("WhcHigh", native.whc_high_bytes, " B");
-    let high_init = given("WhcHighInit", native.whc_high_init_bytes, " B");
-    let low = given("WhcLow", native.whc_low_bytes, " B");
-    let adaptive = given("WhcAdaptive", native.whc_adaptive, "");
+    let heartbeat = element("HeartbeatInterval", native.heartbeat_ms, " ms");
+    let nack_delay = element("NackDelay", native.nack_delay_ms, " ms");
+    let high = element("WhcHigh", native.whc_high_bytes, " B");
+    let high_init = element("WhcHighInit", native.whc_high_init_bytes, " B");
+    let low = element("WhcLow", native.whc_low_bytes, " B");
+    let adaptive = element("WhcAdaptive", native.whc_adaptive, "");
     // A writer that is deleted must not wait (WriterLingerDuration): on an orderly close the driver
     // itself waits for acknowledgements.
     format!(
@@ -81,7 +81,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// An element with a value and its unit; nothing where no value is given.
-fn given(element: &str, value: Option<impl Display>, unit: &str) -> String {
+fn element(element: &str, value: Option<impl Display>, unit: &str) -> String {
     value.map_or(String::new(), |value| {
         format!("<{element}>{value}{unit}</{element}>")
     })

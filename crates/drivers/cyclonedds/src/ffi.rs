@@ -227,7 +227,7 @@ impl Domain {
     }
 
     /// Whether something was received since the last call that may have made room.
-    pub(crate) fn heard(&self) -> bool {
+    pub(crate) fn has_received(&self) -> bool {
         // SAFETY: the domain lives, and this is its only thread.
         unsafe { pg_heard(self.raw.as_ptr()) }
     }

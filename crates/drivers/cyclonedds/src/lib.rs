@@ -195,8 +195,8 @@ mod tests {
             let target = Target::default();
             CycloneddsDriver.check_subscription(&Settings::default(), &target, &subscription)
         };
-        assert!(check(Subscription::to("a/+/#")).is_ok());
-        assert!(check(Subscription::to("a").of_group("g")).is_err());
-        assert!(check(Subscription::to("a/#/b")).is_err());
+        assert!(check(Subscription::matching("a/+/#")).is_ok());
+        assert!(check(Subscription::matching("a").of_group("g")).is_err());
+        assert!(check(Subscription::matching("a/#/b")).is_err());
     }
 }

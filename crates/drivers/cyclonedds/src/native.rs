@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "cyclonedds";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// Which traffic uses multicast (General/AllowMulticast).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

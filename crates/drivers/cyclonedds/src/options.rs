@@ -292,7 +292,7 @@ fn multicast(answer: &mut Resolution, settings: &Settings, native: &Native) -> O
         (Some(true), mode) => becomes(format!(
             "General/AllowMulticast {}: one datagram for all readers of a topic that are \
              more than one",
-            mode.map_or("asm", Multicast::word)
+            mode.map_or("asm", Multicast::as_str)
         )),
         (_, None) => becomes("General/AllowMulticast false: one datagram for each reader"),
         (_, Some(Multicast::Discovery)) => {
@@ -311,7 +311,7 @@ pub(crate) const DEFAULT_HOLD_US: u32 = 100;
 
 impl Multicast {
     /// As General/AllowMulticast spells it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Multicast::Discovery => "spdp",
             Multicast::AnySource => "asm",

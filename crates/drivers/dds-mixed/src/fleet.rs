@@ -61,7 +61,7 @@ impl MixedFleet {
         }
     }
 
-    fn on(&self, id: ClientId, side: usize) -> Result<ClientId, DriverError> {
+    fn client_on(&self, id: ClientId, side: usize) -> Result<ClientId, DriverError> {
         let place = self.clients.get(id.0 as usize).and_then(|c| c[side]);
         place.ok_or_else(|| {
             DriverError::with_hint(
@@ -93,7 +93,7 @@ impl MixedFleet {
         Ok(relay.reported)
     }
 
-    fn each(&mut self, id: ClientId, mut act: impl FnMut(&mut dyn Fleet, ClientId)) {
+    fn for_each_side(&mut self, id: ClientId, mut act: impl FnMut(&mut dyn Fleet, ClientId)) {
         let Some(places) = self.clients.get(id.0 as usize).copied() else {
             return;
         };
@@ -174,12 +174,12 @@ impl Fleet for MixedFleet {
     }
 
     fn subscribe(&mut self, id: ClientId, asked: &Subscription) -> Result<(), DriverError> {
-        let place = self.on(id, INTO)?;
+        let place = self.client_on(id, INTO)?;
         self.sides[INTO].fleet.subscribe(place, asked)
     }
 
     fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        let place = self.on(id, OUT)?;
+        let place = self.client_on(id, OUT)?;
         self.sides[OUT].fleet.advertise(place, topic)
     }
 
@@ -209,19 +209,19 @@ impl Fleet for MixedFleet {
     }
 
     fn disconnect(&mut self, id: ClientId) {
-        self.each(id, |fleet, place| fleet.disconnect(place));
+        self.for_each_side(id, |fleet, place| fleet.disconnect(place));
     }
 
     fn abort(&mut self, id: ClientId) {
         self.halves.0.retain(|(client, _)| *client != id);
-        self.each(id, |fleet, place| fleet.abort(place));
+        self.for_each_side(id, |fleet, place| fleet.abort(place));
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
         // One side may have failed and the other not.
         self.abort(id);
         let mut outcome = Ok(());
-        self.each(id, |fleet, place| {
+        self.for_each_side(id, |fleet, place| {
             if outcome.is_ok() {
                 outcome = fleet.reconnect(place);
             }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 fn target(scratch: &tempfile::TempDir) -> Target {
     Target {
         scratch: scratch.path().to_owned(),
-        ..Target::at(format!("dds://localhost/{}", dds_domain()))
+        ..Target::single(format!("dds://localhost/{}", dds_domain()))
     }
 }
 
@@ -46,7 +46,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     let both = Rig::spec("both");
     let client = rig.fleet.connect(&both).expect("connects");
     let topic = rig.fleet.advertise(client, "self/t").expect("advertises");
-    let everything = Subscription::to("self/#");
+    let everything = Subscription::matching("self/#");
     rig.fleet
         .subscribe(client, &everything)
         .expect("subscribes");

@@ -30,7 +30,7 @@ use pubgauge_driver::{
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
-use pubgauge_testing::bench::process::{Process, tell};
+use pubgauge_testing::bench::process::{Process, report};
 use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
 use pubgauge_testing::{config, settings};
 
@@ -125,9 +125,9 @@ fn compare(pairs: usize, count: u32, row: &str) {
 
 fn start(kind: &str, preset: &str, count: u32, domain: u32) -> Repeat {
     let (count_text, domain) = (count.to_string(), domain.to_string());
-    let mut subscriber = Process::again(&["subscribe", kind, preset, &count_text, &domain]);
+    let mut subscriber = Process::start(&["subscribe", kind, preset, &count_text, &domain]);
     assert_eq!(subscriber.line(), "ready");
-    let publisher = Process::again(&["publish", kind, preset, &count_text, &domain]);
+    let publisher = Process::start(&["publish", kind, preset, &count_text, &domain]);
     Repeat {
         publisher,
         subscriber,
@@ -137,7 +137,7 @@ fn start(kind: &str, preset: &str, count: u32, domain: u32) -> Repeat {
 
 extern "C" fn ready() {
     pair::mark_start();
-    tell("ready");
+    report("ready");
 }
 
 fn publish(kind: &str, preset: &str, count: u32, domain: u32) {
@@ -184,7 +184,10 @@ fn open(preset: &str, domain: u32, worker: u32) -> Box<dyn Fleet> {
         max_payload: PAYLOAD,
         clients: 1,
         worker,
-        ..config(Target::at(format!("dds://localhost/{domain}")), settings)
+        ..config(
+            Target::single(format!("dds://localhost/{domain}")),
+            settings,
+        )
     };
     FastddsDriver.open(config).expect("opens")
 }
@@ -211,7 +214,7 @@ fn subscribe_with_driver(preset: &str, count: u32, domain: u32) -> f64 {
         ..ClientSpec::default()
     };
     let client = fleet.connect(&spec).expect("connects");
-    let everything = Subscription::to(TOPIC);
+    let everything = Subscription::matching(TOPIC);
     fleet.subscribe(client, &everything).expect("subscribes");
     poll(&mut *fleet, &mut sink, 0);
     ready();

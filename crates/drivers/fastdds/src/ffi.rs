@@ -293,7 +293,7 @@ impl Writer {
     }
 
     /// Ends it after its samples are acknowledged, or after `wait_ns`.
-    pub(crate) fn end(self, wait_ns: i64) {
+    pub(crate) fn finish(self, wait_ns: i64) {
         // SAFETY: the only owner; not dropped again, because Writer has no Drop that frees after
         // `forget`.
         unsafe { pgf_writer_delete(self.0.as_ptr(), wait_ns) };

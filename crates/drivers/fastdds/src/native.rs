@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "fastdds";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// A named set of starting values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

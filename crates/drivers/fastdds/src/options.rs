@@ -81,7 +81,7 @@ impl Options {
         let asked = self.in_flight.or(self.native.max_samples);
         let depth = self.writer_depth();
         asked
-            .unwrap_or_else(|| within(LIBRARY_SAMPLES, WRITER_BYTES, max_payload))
+            .unwrap_or_else(|| samples_within(LIBRARY_SAMPLES, WRITER_BYTES, max_payload))
             .max(depth)
     }
 
@@ -92,7 +92,7 @@ impl Options {
         let usual = usual_reader_samples(self.native.preset);
         let bytes = reader_bytes(self.reliable);
         asked
-            .unwrap_or_else(|| within(usual, bytes, max_payload))
+            .unwrap_or_else(|| samples_within(usual, bytes, max_payload))
             .max(self.reader_depth())
     }
 
@@ -149,7 +149,7 @@ fn reader_bytes(reliable: bool) -> usize {
     }
 }
 
-fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
+fn samples_within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
     let fit = bytes / max_payload.max(1);
     samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
 }

@@ -82,7 +82,7 @@ fn open(port: u16, version: &str, clients: usize) -> Box<dyn Fleet> {
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients,
-        ..config(Target::at(format!("mqtt://127.0.0.1:{port}")), settings)
+        ..config(Target::single(format!("mqtt://127.0.0.1:{port}")), settings)
     };
     MqttDriver.open(config).expect("the fleet opens")
 }
@@ -98,7 +98,7 @@ fn spec(name: String) -> ClientSpec {
 
 /// A mosquitto of its own that logs nothing.
 fn mosquitto() -> Mosquitto {
-    Mosquitto::with("allow_anonymous true\nlog_type none")
+    Mosquitto::start_with("allow_anonymous true\nlog_type none")
 }
 
 fn publishing() {
@@ -242,7 +242,7 @@ fn receive(name: &'static str, version: Version) -> f64 {
     let client = fleet.connect(&spec("receiver".into())).expect("it begins");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
     fleet
-        .subscribe(client, &Subscription::to("#"))
+        .subscribe(client, &Subscription::matching("#"))
         .expect("a valid filter");
     poll_until(&mut *fleet, &mut sink, |s| s.delivered > 0);
     let (cpu, start, before) = (cpu::of_thread(), Instant::now(), sink.delivered);
@@ -278,7 +278,7 @@ fn resident() -> f64 {
 
 fn idle_connections() {
     raise_file_limit();
-    let mut server = Process::again(&[ANSWER]);
+    let mut server = Process::start(&[ANSWER]);
     let port = parse(&server.line());
     let bare = connect_bare(port);
     let (before, cpu, start) = (resident(), cpu::of_thread(), Instant::now());

@@ -81,7 +81,7 @@ impl Mqtt {
 
 impl Left {
     /// What could not be removed.
-    pub fn words(&self) -> Option<String> {
+    pub fn description(&self) -> Option<String> {
         let mut what = Vec::new();
         if self.retained > 0 {
             what.push(format!("retained messages ({})", self.retained));

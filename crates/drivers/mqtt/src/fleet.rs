@@ -338,7 +338,7 @@ impl Protocol for Mqtt {
     }
 
     fn left_behind(&self) -> Option<String> {
-        self.left.words()
+        self.left.description()
     }
 }
 

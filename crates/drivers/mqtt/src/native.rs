@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// The driver's name in study files.
 pub const NAME: &str = "mqtt";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// `native.mqtt.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

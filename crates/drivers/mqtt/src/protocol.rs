@@ -67,7 +67,7 @@ pub(crate) fn receive(
             }
             Ok(None) => break,
             Err(_) if link.client.state == State::Greeting && tls::looks_like_tls(rest) => {
-                return Err(Broken::told(tls::unexpected(link.shown())));
+                return Err(Broken::new(tls::unexpected(link.display_endpoint())));
             }
             Err(error) => return Err(undecodable(mqtt, link, error)),
         }
@@ -82,7 +82,7 @@ fn undecodable(mqtt: &Mqtt, link: &L<'_>, error: DecodeError) -> Broken {
     if error.reason == ReasonCode::PACKET_TOO_LARGE {
         broken.failure.why = format!(
             "{}: {error}\n  hint: this trial takes packets of up to {} bytes; something else publishes to the same topics?",
-            link.shown(),
+            link.display_endpoint(),
             mqtt.max_in
         );
     }
@@ -135,7 +135,7 @@ pub(crate) fn connect(mqtt: &mut Mqtt, link: &mut L<'_>) -> Result<(), Broken> {
     let mut bytes = Vec::new();
     packet
         .encode(options.version, &mut bytes)
-        .map_err(|error| Broken::told(format!("the CONNECT cannot be encoded: {error}")))?;
+        .map_err(|error| Broken::new(format!("the CONNECT cannot be encoded: {error}")))?;
     link.out().bytes.append(&mut bytes);
     Ok(())
 }
@@ -327,12 +327,12 @@ fn refused(mqtt: &Mqtt, link: &L<'_>, connack: &ConnAck<'_>) -> Broken {
     };
     link.broken(format_args!(
         "the server refused the connection: {words} ({number}){}{login}{hint}",
-        told(connack.properties),
+        reason_and_reference(connack.properties),
     ))
 }
 
 /// The server's reason string and server reference, if it gave any.
-fn told(properties: Properties<'_>) -> String {
+fn reason_and_reference(properties: Properties<'_>) -> String {
     let mut text = String::new();
     if let Some(words) = properties.text(PropertyId::ReasonString) {
         text += &format!(": {words}");
@@ -347,7 +347,7 @@ fn dismissed(link: &L<'_>, disconnect: &Disconnect<'_>) -> Broken {
     link.broken(format_args!(
         "the server ended the connection: {}{}",
         disconnect.reason,
-        told(disconnect.properties)
+        reason_and_reference(disconnect.properties)
     ))
 }
 
@@ -566,7 +566,7 @@ fn subscribed(
         granted if granted == asked => Change::Subscribed,
         granted @ 0..=2 => Change::SubscriptionRefused(format!(
             "{}: the server granted QoS {granted} where QoS {asked} was asked for\n  hint: set native.mqtt.subscribe-qos = {granted}, or raise the server's maximum QoS",
-            link.shown()
+            link.display_endpoint()
         )),
         code => {
             let words = match mqtt.options.version {
@@ -575,8 +575,8 @@ fn subscribed(
             };
             Change::SubscriptionRefused(format!(
                 "{}: the server refused the subscription: {words}{}\n  hint: its access rules or its limits may not allow the filter",
-                link.shown(),
-                told(suback.properties)
+                link.display_endpoint(),
+                reason_and_reference(suback.properties)
             ))
         }
     };

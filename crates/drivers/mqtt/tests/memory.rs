@@ -48,7 +48,7 @@ fn welcoming() -> u16 {
 #[test]
 fn an_idle_publisher_is_small() {
     pubgauge_testbed::raise_nofile().unwrap();
-    let target = Target::at(format!("mqtt://127.0.0.1:{}", welcoming()));
+    let target = Target::single(format!("mqtt://127.0.0.1:{}", welcoming()));
     let mut settings = Settings::default();
     pubgauge_testing::native(&mut settings, "mqtt", "version", "3.1.1".into());
     let mut fleet = MqttDriver

@@ -11,7 +11,7 @@ use pubgauge_net::socket::SocketOptions;
 pub(crate) const NAME: &str = "nats";
 
 /// `native.nats.*`: those of a socket.
-pub(crate) static NATIVE: NativeSettings<SocketOptions> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<SocketOptions> = NativeSettings::for_driver(NAME);
 
 const DEFAULT_KEEP_ALIVE_S: u16 = 60;
 

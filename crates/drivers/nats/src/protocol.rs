@@ -19,7 +19,7 @@ use pubgauge_net::topics::{Named, Topics};
 use serde_json::{Value, json};
 
 use crate::options::Options;
-use crate::wire::{Op, show};
+use crate::wire::{Op, excerpt};
 
 /// What the server's next PONG is the answer to.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub(crate) fn act(
             Ok(())
         }
         Op::Pong => answered(nats, link, events),
-        Op::Error(words) => complaint(link, show(words).trim_matches('\'')),
+        Op::Error(words) => complaint(link, excerpt(words).trim_matches('\'')),
     }
 }
 
@@ -200,7 +200,7 @@ fn answered(nats: &Nats, link: &mut L<'_>, events: &mut dyn Events) -> Result<()
 
 /// -ERR: of a subscription it comes before the PONG that follows; all others end the connection.
 fn complaint(link: &mut L<'_>, words: &str) -> Result<(), Broken> {
-    let message = format!("{}: the server says: {words}", link.shown());
+    let message = format!("{}: the server says: {words}", link.display_endpoint());
     let about_subscription = words.contains("Subscription") || words.starts_with("Invalid Subject");
     let front = link.client.own.pongs.as_mut().and_then(|p| p.front_mut());
     if about_subscription && let Some(front @ Awaits::Subscription) = front {
@@ -211,11 +211,11 @@ fn complaint(link: &mut L<'_>, words: &str) -> Result<(), Broken> {
     }
     if words.starts_with("Authorization") {
         let (what, hint) = link.login_refused();
-        return Err(Broken::told(format!(
+        return Err(Broken::new(format!(
             "{message}: {what}\n  hint: {hint}; a password alone is a token"
         )));
     }
-    Err(Broken::told(format!(
+    Err(Broken::new(format!(
         "{message}\n  hint: its log may say more; max_pending bounds what waits for a subscriber, max_payload what is taken"
     )))
 }

@@ -66,8 +66,9 @@ fn a_session_goes_as_the_protocol_shows_it() {
         assert!(sent.ends_with("}\r\nPING\r\n"), "{sent}");
         assert_eq!(whole(nats, link, "PONG\r\n", &mut seen), "");
         assert_eq!(link.client.state, State::Connected);
-        nats.subscribe(link, &Subscription::to("a/+")).unwrap();
-        nats.subscribe(link, &Subscription::to("b")).unwrap();
+        nats.subscribe(link, &Subscription::matching("a/+"))
+            .unwrap();
+        nats.subscribe(link, &Subscription::matching("b")).unwrap();
         let asked = std::mem::take(&mut link.out().bytes);
         assert_eq!(asked, b"SUB a.*  1\r\nPING\r\nSUB b  2\r\nPING\r\n");
         let answers = "PONG\r\n-ERR 'Permissions Violation for Subscription to \"b\"'\r\nPONG\r\nMSG a.x 1 2\r\nhi\r\nPING\r\n";
@@ -133,7 +134,7 @@ proptest! {
             for step in steps {
                 bytes.extend_from_slice(step.as_bytes());
                 if subscribes && link.is_connected() {
-                    nats.subscribe(link, &Subscription::to("a")).unwrap();
+                    nats.subscribe(link, &Subscription::matching("a")).unwrap();
                 }
                 match nats.receive(link, &bytes, &mut Nobody) {
                     Ok(used) => drop(bytes.drain(..used)),

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn groups_are_one_word() {
-        let of = |group: &str| of_subscription(&Subscription::to("a/+").of_group(group));
+        let of = |group: &str| of_subscription(&Subscription::matching("a/+").of_group(group));
         assert_eq!(of("g 1").unwrap(), ("a.*".to_owned(), "g%201".to_owned()));
         assert!(of("").is_err());
     }

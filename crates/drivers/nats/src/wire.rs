@@ -96,14 +96,14 @@ pub(crate) fn decode(bytes: &[u8], max_payload: usize) -> Result<Option<(Op<'_>,
         _ => match (line.strip_prefix(b"INFO "), line.strip_prefix(b"-ERR")) {
             (Some(json), _) => Op::Info(json),
             (None, Some(words)) => Op::Error(words.trim_ascii()),
-            (None, None) => return Err(format!("the line {:?}", show(line))),
+            (None, None) => return Err(format!("the line {:?}", excerpt(line))),
         },
     };
     Ok(Some((op, at)))
 }
 
 /// The beginning of what a server sent, for error texts.
-pub(crate) fn show(bytes: &[u8]) -> String {
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }
 

@@ -176,7 +176,7 @@ fn target(port: u16) -> Target {
     Target {
         username: Some("u".into()),
         password: Some(Secret::new("p")),
-        ..Target::at(format!("xmpp://127.0.0.1:{port}/localhost"))
+        ..Target::single(format!("xmpp://127.0.0.1:{port}/localhost"))
     }
 }
 
@@ -246,7 +246,7 @@ impl Bench {
         let client = self.fleet.connect(&spec).unwrap();
         self.until(|clients| clients.connected > connected);
         if let Some(filter) = subscribe {
-            let subscription = Subscription::to(filter);
+            let subscription = Subscription::matching(filter);
             self.fleet.subscribe(client, &subscription).unwrap();
             self.until(|clients| clients.subscribed == 1);
         }

@@ -42,7 +42,7 @@ pub enum Ns {
 pub const PAYLOAD_NS: &str = "urn:pubgauge:payload:0";
 
 impl Ns {
-    fn of(uri: &str) -> Ns {
+    fn from_uri(uri: &str) -> Ns {
         match uri {
             "jabber:client" => Ns::Client,
             "http://etherx.jabber.org/streams" => Ns::Streams,
@@ -177,9 +177,9 @@ impl<'i, 's> Walk<'i, 's> {
             let attribute = attribute.map_err(|error| XmlError(error.to_string()))?;
             let name: &str = attribute.key.as_ref();
             if name == "xmlns" {
-                default_ns = Ns::of(&text(&attribute.value)?);
+                default_ns = Ns::from_uri(&text(&attribute.value)?);
             } else if let Some(prefix) = name.strip_prefix("xmlns:") {
-                let ns = Ns::of(&text(&attribute.value)?);
+                let ns = Ns::from_uri(&text(&attribute.value)?);
                 self.scratch.prefixes.push((prefix.into(), ns));
             }
         }

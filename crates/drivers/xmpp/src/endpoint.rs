@@ -3,7 +3,7 @@
 
 use pubgauge_driver::{DriverError, Encryption, Scheme};
 use pubgauge_net::endpoint::{Addressing, Endpoint as Net};
-use pubgauge_net::pair::both;
+use pubgauge_net::pair::parse_both;
 
 /// How XMPP endpoints are written.
 pub(crate) const ADDRESSING: Addressing = Addressing {
@@ -91,7 +91,7 @@ pub(crate) fn parse_pair(
     url: &str,
     default_user: Option<&str>,
 ) -> Result<[Endpoint; 2], DriverError> {
-    let pair = both(url, |url| Endpoint::parse(url, default_user))?;
+    let pair = parse_both(url, |url| Endpoint::parse(url, default_user))?;
     let [publishers, subscribers] = &pair;
     if publishers.domain == subscribers.domain {
         return Ok(pair);

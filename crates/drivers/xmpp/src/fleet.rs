@@ -33,7 +33,7 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
     let target = &config.target;
     let options = accepted("XMPP", Options::resolve(&config.settings, &target.features))?;
     let user = target.username.as_deref();
-    let endpoints = pair::places(&target.endpoints, &ADDRESSING, |url| {
+    let endpoints = pair::parse_places(&target.endpoints, &ADDRESSING, |url| {
         endpoint::parse_pair(url, user)
     })?;
     let nets = endpoints.iter().map(|e| e.net.clone()).collect();

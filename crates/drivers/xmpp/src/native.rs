@@ -10,7 +10,7 @@ use crate::sasl::Choice;
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "xmpp";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// `native.xmpp.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

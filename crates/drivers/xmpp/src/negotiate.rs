@@ -57,7 +57,7 @@ pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Re
                 xmpp.endpoint(link).username.is_some(),
                 link.shared.password.is_some(),
             );
-            let (what, hint) = login::refused(link.shown(), username, password);
+            let (what, hint) = login::refused(link.display_endpoint(), username, password);
             Err(link.broken(format!(
                     "login by SASL {name} failed: {failure}: {what}\n  hint: {hint}; an account is USER of the domain in the address"
                 ),

@@ -120,16 +120,16 @@ fn subscriptions_that_cannot_be_are_refused_beforehand() {
     };
     let plain = Settings::default();
     for filter in ["a", "a/#", "a/+/b", "#"] {
-        assert!(!refused(&plain, Subscription::to(filter)), "{filter}");
+        assert!(!refused(&plain, Subscription::matching(filter)), "{filter}");
     }
-    assert!(refused(&plain, Subscription::to("a").of_group("g")));
+    assert!(refused(&plain, Subscription::matching("a").of_group("g")));
     for filter in ["", "a#", "#/a", "a\u{0}b"] {
-        assert!(refused(&plain, Subscription::to(filter)), "{filter}");
+        assert!(refused(&plain, Subscription::matching(filter)), "{filter}");
     }
     let direct = settings(json!({"pattern": "point-to-point"}));
-    assert!(!refused(&direct, Subscription::to("a/b")));
+    assert!(!refused(&direct, Subscription::matching("a/b")));
     for filter in ["a/#", &"a".repeat(1024), "a\tb"] {
-        assert!(refused(&direct, Subscription::to(filter)), "{filter}");
+        assert!(refused(&direct, Subscription::matching(filter)), "{filter}");
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn receive(
             }
             Ok(Some(Unit::Close(_))) => {
                 return match link.client.state {
-                    State::Closing => Err(Broken::told("")), // Which is what was wanted.
+                    State::Closing => Err(Broken::new("")), // Which is what was wanted.
                     _ => Err(link.broken("the server ended the stream\n  hint: it was stopped, or threw this client out: its log may say why",
                     )),
                 };
@@ -68,7 +68,7 @@ pub(crate) fn receive(
             Ok(None) => break,
             Ok(_) => {}
             Err(_) if link.client.state == State::Greeting && tls::looks_like_tls(bytes) => {
-                return Err(Broken::told(tls::unexpected(link.shown())));
+                return Err(Broken::new(tls::unexpected(link.display_endpoint())));
             }
             Err(error) => return Err(not_xmpp(link, &error)),
         }

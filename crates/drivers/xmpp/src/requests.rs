@@ -152,7 +152,7 @@ pub(crate) fn answered(
             match &answer {
                 Ok(_) => link.client.own.session.nodes.push(node),
                 Err(failure) if failure.condition == "item-not-found" => {
-                    xmpp.wildcards.gone(wildcard, &node);
+                    xmpp.wildcards.forget_node(wildcard, &node);
                 }
                 Err(failure) => {
                     return Err(link.broken(format!(
@@ -167,7 +167,7 @@ pub(crate) fn answered(
         }
         (Request::Discover, Ok(content)) => {
             let interval = xmpp.options.discovery_interval_ms;
-            xmpp.wildcards.found(
+            xmpp.wildcards.record_nodes(
                 link.client.place,
                 content.nodes,
                 link.shared.now_ms,

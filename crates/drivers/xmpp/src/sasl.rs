@@ -137,15 +137,15 @@ impl Login {
             .with_username(username)
             .with_password(password.reveal())
             .with_channel_binding(ChannelBinding::None);
-        fn make<M: Mechanism + 'static>(
+        fn build_mechanism<M: Mechanism + 'static>(
             credentials: Credentials,
         ) -> Result<Box<dyn Mechanism>, sasl::client::MechanismError> {
             Ok(Box::new(M::from_credentials(credentials)?))
         }
         let mechanism = match name {
-            "PLAIN" => make::<Plain>(credentials),
-            "SCRAM-SHA-1" => make::<Scram<Sha1>>(credentials),
-            _ => make::<Scram<Sha256>>(credentials),
+            "PLAIN" => build_mechanism::<Plain>(credentials),
+            "SCRAM-SHA-1" => build_mechanism::<Scram<Sha1>>(credentials),
+            _ => build_mechanism::<Scram<Sha256>>(credentials),
         };
         Ok(Login {
             mechanism: mechanism.map_err(|error| format!("SASL {name}: {error}"))?,

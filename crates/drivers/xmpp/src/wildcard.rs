@@ -80,7 +80,13 @@ impl Wildcards {
     }
 
     /// The answer to a search.
-    pub fn found(&mut self, endpoint: u16, nodes: Vec<String>, now_ms: u32, interval_ms: u32) {
+    pub fn record_nodes(
+        &mut self,
+        endpoint: u16,
+        nodes: Vec<String>,
+        now_ms: u32,
+        interval_ms: u32,
+    ) {
         if let Some(search) = self.searches.get_mut(usize::from(endpoint)) {
             search.asking = None;
             // One that became due in the meantime stays due.
@@ -106,7 +112,7 @@ impl Wildcards {
     }
 
     /// A node that was found no longer exists.
-    pub fn gone(&mut self, wildcard: u32, node: &str) {
+    pub fn forget_node(&mut self, wildcard: u32, node: &str) {
         if let Some(wildcard) = self.all.get_mut(wildcard as usize) {
             wildcard.known.remove(node);
         }

@@ -21,7 +21,7 @@ use pubgauge_driver::{
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
-use pubgauge_testing::bench::process::{Process, tell};
+use pubgauge_testing::bench::process::{Process, report};
 use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
 use pubgauge_testing::{config, settings};
 
@@ -139,9 +139,9 @@ fn compare(pairs: usize, count: u32) {
 /// Starts both and waits until they are connected.
 fn start(kind: &str, count: u32, hwm: i32) -> Repeat {
     let (count_text, hwm) = (count.to_string(), hwm.to_string());
-    let mut publisher = Process::again(&["publish", kind, &count_text, &hwm]);
+    let mut publisher = Process::start(&["publish", kind, &count_text, &hwm]);
     let address = publisher.line();
-    let mut subscriber = Process::again(&["subscribe", kind, &count_text, &hwm, &address]);
+    let mut subscriber = Process::start(&["subscribe", kind, &count_text, &hwm, &address]);
     assert_eq!(subscriber.line(), "ready");
     Repeat {
         publisher,
@@ -152,7 +152,7 @@ fn start(kind: &str, count: u32, hwm: i32) -> Repeat {
 
 extern "C" fn tell_address(address: *const c_char) {
     // SAFETY: libzmq's endpoint, NUL-terminated.
-    tell(&unsafe { CStr::from_ptr(address) }.to_string_lossy());
+    report(&unsafe { CStr::from_ptr(address) }.to_string_lossy());
 }
 
 fn publish(kind: &str, count: u32, hwm: i32) {
@@ -178,7 +178,7 @@ fn subscribe(kind: &str, count: u32, hwm: i32, address: &str) {
     let seconds = if kind == "driver" || kind == "driver-multipart" {
         subscribe_with_driver(kind, count, hwm, address)
     } else {
-        tell("ready");
+        report("ready");
         let address = CString::new(address).expect("no zero bytes");
         let mut checked = Checked::new(BEFORE, sink());
         let check = (kind == "c-checked").then_some(Checked::check as Check);
@@ -218,7 +218,7 @@ fn publish_with_driver(kind: &str, count: u32, hwm: i32) {
     while sink.address.is_none() {
         poll(&mut *fleet, &mut sink, 1_000_000);
     }
-    tell(sink.address.as_deref().expect("just seen"));
+    report(sink.address.as_deref().expect("just seen"));
     let topic = fleet.advertise(client, TOPIC).expect("advertises");
     let filler = Filler::new(PAYLOAD);
     pair::wait_for_go();
@@ -239,10 +239,10 @@ fn subscribe_with_driver(kind: &str, count: u32, hwm: i32, address: &str) -> f64
     while !sink.connected {
         poll(&mut *fleet, &mut sink, 1_000_000);
     }
-    let everything = Subscription::to("#");
+    let everything = Subscription::matching("#");
     fleet.subscribe(client, &everything).expect("subscribes");
     poll(&mut *fleet, &mut sink, 0);
-    tell("ready");
+    report("ready");
     sink.receive(&mut *fleet, count)
 }
 

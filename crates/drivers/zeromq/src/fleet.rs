@@ -235,7 +235,7 @@ impl Fleet for ZeromqFleet {
         let (bytes, outcome) = match self.options.native.framing {
             Framing::SingleFrame => (
                 on_the_wire(topic.len() + payload.len()),
-                Message::of(topic, payload.head, payload.body)
+                Message::from_parts(topic, payload.head, payload.body)
                     .and_then(|message| port.socket.send_new(message, false)),
             ),
             Framing::Multipart => (
@@ -254,7 +254,7 @@ impl Fleet for ZeromqFleet {
                 Publish::Blocked
             }
             Err(error) => {
-                if Resource::ended(Attempt::Transfer, &error).is_some() {
+                if Resource::exhausted_by(Attempt::Transfer, &error).is_some() {
                     let name = &client.spec.name;
                     let what = format!("client {name}: libzmq cannot take a message");
                     let failure = failed(&what, Attempt::Transfer, &error);
@@ -343,7 +343,7 @@ impl Drop for ZeromqFleet {
 #[inline]
 fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
     port.socket.send_new(Message::copy_of(topic)?, true)?;
-    let mut second = Message::of(&[], payload.head, payload.body)?;
+    let mut second = Message::from_parts(&[], payload.head, payload.body)?;
     // Once the first frame is taken, so is the second: libzmq counts whole messages against the
     // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).
     while let Err(error) = port.socket.send(&mut second, false) {

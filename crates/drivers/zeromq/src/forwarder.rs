@@ -174,7 +174,7 @@ impl Proxy {
                 any = true;
                 continue;
             }
-            let more = message.more();
+            let more = message.has_more();
             match self.xsub.send(message, more) {
                 Ok(()) => self.counts.subscriptions += u64::from(!more),
                 // Queues of subscriptions have the same limit as those of messages; libzmq
@@ -213,7 +213,7 @@ impl Proxy {
     /// Gives one frame to the subscribers; false if their queues are full.
     #[inline]
     fn pass(&mut self, message: &mut Message) -> io::Result<bool> {
-        let (more, len) = (message.more(), message.bytes().len() as u64);
+        let (more, len) = (message.has_more(), message.bytes().len() as u64);
         match self.xpub.send(message, more) {
             Ok(()) => {
                 self.counts.messages += u64::from(!more);

@@ -153,17 +153,17 @@ impl Inbox {
         count: usize,
         wire: &mut WireBytes,
     ) -> io::Result<usize> {
-        if !self.frames[2 * count].more() {
+        if !self.frames[2 * count].has_more() {
             // A foreign message; the slot must not show the one before.
             self.frames[2 * count + 1] = Message::empty();
             return Ok(0);
         }
         let second = &mut self.frames[2 * count + 1];
         let mut bytes = frame_bytes(socket.receive(second)?.unwrap_or(0), wire);
-        let mut more = second.more();
+        let mut more = second.has_more();
         while more && let Some(len) = socket.receive(&mut self.scrap)? {
             bytes += frame_bytes(len, wire); // Frames that are not ours.
-            more = self.scrap.more();
+            more = self.scrap.has_more();
         }
         Ok(bytes)
     }

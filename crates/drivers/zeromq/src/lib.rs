@@ -61,7 +61,7 @@ impl Driver for ZeromqDriver {
         settings: &Settings,
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::resolve(settings, Topology::of(target)).map(|(_, mappings)| mappings)
+        options::resolve(settings, Topology::for_target(target)).map(|(_, mappings)| mappings)
     }
 
     /// Publishers come first in both topologies: a publisher behind a forwarder names the
@@ -79,7 +79,7 @@ impl Driver for ZeromqDriver {
     }
 
     fn topology(&self, target: &Target) -> pubgauge_driver::Topology {
-        match Topology::of(target) {
+        match Topology::for_target(target) {
             Topology::Direct => pubgauge_driver::Topology::Brokerless,
             Topology::Forwarder => pubgauge_driver::Topology::Brokered,
         }
@@ -96,15 +96,15 @@ impl Driver for ZeromqDriver {
     }
 
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
-        let topology = Topology::of(target);
+        let topology = Topology::for_target(target);
         options::resolve(settings, topology).map_or_else(
             |_| Footprint::default(),
-            |(options, _)| footprint::of(&options, topology, crowd),
+            |(options, _)| footprint::estimate(&options, topology, crowd),
         )
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let topology = Topology::of(&config.target);
+        let topology = Topology::for_target(&config.target);
         let options = accepted("ZeroMQ", options::resolve(&config.settings, topology))?;
         let fleet = fleet::ZeromqFleet::open(&config, options)?;
         Ok(Box::new(fleet))

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "zeromq";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
 
 /// How topic and payload share a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -19,7 +19,7 @@ pub(crate) enum Topology {
 
 impl Topology {
     /// A system with endpoints is made of forwarders.
-    pub(crate) fn of(target: &Target) -> Self {
+    pub(crate) fn for_target(target: &Target) -> Self {
         if target.endpoints.is_empty() {
             Topology::Direct
         } else {

@@ -17,7 +17,7 @@ fn refused(json: Value) -> Vec<String> {
 
 #[test]
 fn every_neutral_setting_is_answered_in_order() {
-    let forwarder = Target::at("zmq-forwarder+tcp://127.0.0.1:1,2");
+    let forwarder = Target::single("zmq-forwarder+tcp://127.0.0.1:1,2");
     for target in [Target::default(), forwarder] {
         every_setting_is_answered(&ZeromqDriver, &Settings::default(), &target, &[]);
     }

@@ -159,7 +159,7 @@ impl Port {
                 monitor: true,
             };
             let name = format!("monitor-{}-{}", key.to_u64(), self.socket_number());
-            let monitor = Monitor::of(&self.socket, context, &name)?;
+            let monitor = Monitor::watch(&self.socket, context, &name)?;
             epoll::add(
                 epoll,
                 monitor.fd(),

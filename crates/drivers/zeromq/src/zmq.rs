@@ -355,7 +355,11 @@ impl Message {
     /// # Errors
     /// Out of memory.
     #[inline]
-    pub(crate) fn of(before: &[u8], head: &[u8; HEADER_LEN], after: &[u8]) -> io::Result<Self> {
+    pub(crate) fn from_parts(
+        before: &[u8],
+        head: &[u8; HEADER_LEN],
+        after: &[u8],
+    ) -> io::Result<Self> {
         let len = before.len() + HEADER_LEN + after.len();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: on success the message is initialised and its data are `len` writable bytes,
@@ -416,7 +420,7 @@ impl Message {
 
     /// Whether more frames of the same message follow.
     #[inline]
-    pub(crate) fn more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         // SAFETY: an initialised message.
         unsafe { ffi::zmq_msg_more(&self.raw) != 0 }
     }
@@ -457,7 +461,7 @@ impl Monitor {
 
     /// Watches `socket`; `name` must be unique within the context. Dropped only after
     /// [`Socket::unmonitor`].
-    pub(crate) fn of(socket: &Socket, context: &Context, name: &str) -> io::Result<Self> {
+    pub(crate) fn watch(socket: &Socket, context: &Context, name: &str) -> io::Result<Self> {
         let address = format!("inproc://{name}");
         let pair = context.socket(SocketType::Pair)?;
         // No limit: with one, the I/O thread would wait for this reader, which in turn waits for it
@@ -496,7 +500,7 @@ impl Monitor {
                 _ => 0,
             };
             let mut address = String::new();
-            while self.message.more() && self.socket.receive(&mut self.message)?.is_some() {
+            while self.message.has_more() && self.socket.receive(&mut self.message)?.is_some() {
                 address = String::from_utf8_lossy(self.message.bytes()).into_owned();
             }
             let link = match event {

@@ -45,7 +45,7 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
         ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let truth = |bus: &Arc<Bus>| Truth::of(&bus.truth(), record.epoch);
+    let truth = |bus: &Arc<Bus>| Truth::count(&bus.truth(), record.epoch);
     let truth = buses.iter().map(truth).collect();
     (record, truth)
 }

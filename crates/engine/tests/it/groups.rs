@@ -56,7 +56,7 @@ fn run_on(subscribers: u32, workload: Workload, behaviour: Behaviour) -> (TrialR
     assert_eq!(record.outcome, TrialEnd::Completed);
     let with_members = record.recordings.iter().filter(|r| !r.members.is_empty());
     let with_members = with_members.count() as u32;
-    let truth = Truth::of(&bus.truth(), record.epoch);
+    let truth = Truth::count(&bus.truth(), record.epoch);
     (record, truth, with_members)
 }
 

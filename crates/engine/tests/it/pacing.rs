@@ -90,7 +90,7 @@ fn gathered_messages_leave_in_time_and_in_few_wake_ups() {
             assert!(schedule == precise, "{span} ns changes the schedule");
 
             let sum = record.sum();
-            let counts = Truth::of(&truth, record.epoch);
+            let counts = Truth::count(&truth, record.epoch);
             assert_eq!(
                 (
                     sum.messages.offered,

@@ -104,7 +104,7 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
 }
 
 fn agree(run: &Run) {
-    let truth = Truth::of(&run.truth, run.record.epoch);
+    let truth = Truth::count(&run.truth, run.record.epoch);
     let sum = run.record.sum();
     assert_eq!(run.record.outcome, TrialEnd::Completed);
     assert_eq!(
@@ -775,7 +775,7 @@ fn real_time_agrees_too() {
         ..Behaviour::default()
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::Monotonic);
-    let truth = Truth::of(&run.truth, run.record.epoch);
+    let truth = Truth::count(&run.truth, run.record.epoch);
     let sum = run.record.sum();
     assert_eq!(
         (

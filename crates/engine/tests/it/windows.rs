@@ -100,7 +100,7 @@ fn truth_of(
         };
         r.header.as_ref().is_some_and(of_flow)
     });
-    Truth::of(&within.cloned().collect::<Vec<_>>(), record.epoch)
+    Truth::count(&within.cloned().collect::<Vec<_>>(), record.epoch)
 }
 
 /// The counts of each window are those of what really happened, flow by flow.
@@ -157,7 +157,7 @@ fn each_flow_has_its_latencies_record_by_record() {
                 let then = r.delivered_at.is_some_and(|at| span.contains(&at));
                 then && r.header.as_ref().is_some_and(of_flow)
             });
-            let truth = Truth::of(&came.cloned().collect::<Vec<_>>(), record.epoch);
+            let truth = Truth::count(&came.cloned().collect::<Vec<_>>(), record.epoch);
             let found = record
                 .latency_by_interval
                 .get(&(number as u32, Some(flow as u32)));

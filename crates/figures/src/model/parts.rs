@@ -77,7 +77,7 @@ impl Circumstances {
 
     /// The processors in words: `the machine's 4 processors`, `the 1.5 processors that this container may use`.
     pub fn all_processors(&self) -> String {
-        let number = shown::given(self.processors());
+        let number = shown::three_decimals(self.processors());
         match processors::quota(self.cores, self.quota_cores) {
             Some(_) => format!("the {number} processors that this container may use"),
             None => format!("the machine's {number} processors"),
@@ -218,7 +218,7 @@ impl Verdict {
     }
 
     /// Its reasons in words, in their order.
-    pub fn words(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<String> {
         self.reasons.iter().map(Reason::to_string).collect()
     }
 }
@@ -276,7 +276,7 @@ impl Status {
     ];
 
     /// As it is written.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Valid => "valid",
             Status::HostBound => "host-bound",

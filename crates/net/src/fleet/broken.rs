@@ -13,7 +13,7 @@ pub struct Broken {
 
 impl Broken {
     /// From words that name the endpoint and have a hint. The server is told nothing.
-    pub fn told(failure: impl Into<Failure>) -> Broken {
+    pub fn new(failure: impl Into<Failure>) -> Broken {
         Broken {
             failure: failure.into(),
             code: None,

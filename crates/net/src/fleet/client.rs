@@ -144,7 +144,7 @@ impl<C> Client<C> {
         match self.out.take() {
             Some(out) => {
                 let messages = u64::from(out.messages);
-                pool.put(out);
+                pool.give_back(out);
                 messages
             }
             None => 0,

@@ -118,7 +118,7 @@ impl<'a, C> ClientLink<'a, C> {
     }
 
     /// The same, for messages.
-    pub fn shown(&self) -> &str {
+    pub fn display_endpoint(&self) -> &str {
         &self.endpoint().shown
     }
 
@@ -154,7 +154,7 @@ impl<'a, C> ClientLink<'a, C> {
     /// What was wrong with the login, and what to do, by what the client had to give.
     pub fn login_refused(&self) -> (&'static str, String) {
         let password = self.shared.password.is_some();
-        login::refused(self.shown(), self.username().is_some(), password)
+        login::refused(self.display_endpoint(), self.username().is_some(), password)
     }
 
     /// Has [`super::Protocol::keep_alive`] called when nothing was written for three quarters of `seconds`; never if
@@ -260,13 +260,13 @@ impl<'a, C> ClientLink<'a, C> {
 
     /// The connection cannot go on, because of what the server did.
     pub fn broken(&self, what: impl Display) -> Broken {
-        Broken::told(format!("{}: {what}", self.shown()))
+        Broken::new(format!("{}: {what}", self.display_endpoint()))
     }
 
     /// The server closed the connection while the client was greeting; see
     /// [`super::Protocol::TURNED_AWAY`].
     pub fn turned_away(&self, [when, language]: [&str; 2]) -> Failure {
-        let shown = self.shown();
+        let shown = self.display_endpoint();
         let port = tls::wrong_port(shown);
         Failure::from(format!(
             "{shown}: the server closed the connection {when}\n  hint: does it speak {language} there, and {port} Has it reached a limit on connections? Its log may say why"

@@ -48,7 +48,7 @@ impl<P: Protocol> TcpFleet<P> {
         match arrived {
             Err(broken) => return self.fail(id, broken),
             Ok(Arrived::Ended) => {
-                let broken = self.ended(id, false);
+                let broken = self.connection_ended(id, false);
                 return self.fail(id, broken);
             }
             Ok(Arrived::More) => self.mark_ready(id),
@@ -69,17 +69,21 @@ impl<P: Protocol> TcpFleet<P> {
     }
 
     /// Why a connection ended, or was `reset`, without the protocol's saying so.
-    fn ended(&mut self, id: ClientId, reset: bool) -> Broken {
+    fn connection_ended(&mut self, id: ClientId, reset: bool) -> Broken {
         let (protocol, link) = self.link(id);
         if link.client.is_in_handshake() {
-            return Broken::told(tls::ended_early(link.shown()));
+            return Broken::new(tls::ended_early(link.display_endpoint()));
         }
         let greeting = link.client.state == State::Greeting;
         if greeting && let Some(failure) = protocol.turned_away(&link, reset) {
-            return Broken::told(failure);
+            return Broken::new(failure);
         }
         if reset {
-            Broken::told(socket::failure(Errno::CONNRESET, link.shown(), false))
+            Broken::new(socket::failure(
+                Errno::CONNRESET,
+                link.display_endpoint(),
+                false,
+            ))
         } else {
             link.broken(
             "the server closed the connection\n  hint: it was stopped, or threw this client out: its log may say why",
@@ -90,9 +94,13 @@ impl<P: Protocol> TcpFleet<P> {
     fn read_failed(&mut self, id: ClientId, errno: Errno) -> Broken {
         let greeting = self.clients[id.0 as usize].state == State::Greeting;
         if greeting && errno == Errno::CONNRESET {
-            return self.ended(id, true);
+            return self.connection_ended(id, true);
         }
-        Broken::told(socket::failure(errno, self.link(id).1.shown(), greeting))
+        Broken::new(socket::failure(
+            errno,
+            self.link(id).1.display_endpoint(),
+            greeting,
+        ))
     }
 
     fn read(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
@@ -120,13 +128,13 @@ impl<P: Protocol> TcpFleet<P> {
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
                     let (protocol, link) = self.link(id);
-                    let mut error = tls::failure(link.shown(), &error);
+                    let mut error = tls::failure(link.display_endpoint(), &error);
                     protocol.tls_failed(&mut error);
-                    return Err(Broken::told(error));
+                    return Err(Broken::new(error));
                 }
             };
             if read == Arrived::More {
-                self.heard(id);
+                self.mark_alive(id);
             }
             // All plaintext that rustls has.
             while let (Io::Done(1..), _) = self.take_in(id, events, plaintext)? {}
@@ -144,7 +152,7 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// Bytes came from the server: it is alive.
     #[inline]
-    fn heard(&mut self, id: ClientId) {
+    fn mark_alive(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
         client.awaits_pong = false;
         client.last_received_ms = self.shared.now_ms;
@@ -175,7 +183,7 @@ impl<P: Protocol> TcpFleet<P> {
             client.inbox = inbox.take();
             return Ok((io, false));
         };
-        self.heard(id);
+        self.mark_alive(id);
         events.arrived();
         let mut link = ClientLink {
             id,
@@ -211,7 +219,7 @@ impl<P: Protocol> TcpFleet<P> {
         let n = if let Io::Done(n) = io { n } else { 0 };
         inbox.truncate(kept + n);
         if n > 0 {
-            self.heard(id);
+            self.mark_alive(id);
         }
         let mut used = 0;
         if n > 0 && whole.is_none_or(|whole| inbox.len() >= whole) {

@@ -113,7 +113,11 @@ impl<P: Protocol> TcpFleet<P> {
             return Ok(());
         };
         if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
-            return Err(Broken::told(socket::failure(errno, link.shown(), true)));
+            return Err(Broken::new(socket::failure(
+                errno,
+                link.display_endpoint(),
+                true,
+            )));
         }
         link.client.state = State::Greeting;
         protocol.greet(&mut link)?;
@@ -203,8 +207,8 @@ impl<P: Protocol> TcpFleet<P> {
                 self.mark_ready(id);
                 return Ok(());
             }
-            let failure = socket::failure(errno, self.link(id).1.shown(), false);
-            self.fail(id, Broken::told(failure));
+            let failure = socket::failure(errno, self.link(id).1.display_endpoint(), false);
+            self.fail(id, Broken::new(failure));
             return Err(WriteFailed);
         }
         let (tls, pool) = (client.tls.as_deref(), &mut self.shared.pool);

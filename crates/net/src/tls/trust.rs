@@ -64,9 +64,9 @@ impl Trust {
         let certificate = Certificate::read(der).ok_or(CertificateError::BadEncoding)?;
         in_time(&certificate, now)?;
         if certificate.names_hosts {
-            return match verify_server_name(&ParsedCertificate::try_from(der).map_err(of)?, name) {
+            return match verify_server_name(&ParsedCertificate::try_from(der).map_err(certificate_error)?, name) {
                 Ok(()) => Ok(()),
-                Err(error) => Err(of(error)),
+                Err(error) => Err(certificate_error(error)),
             };
         }
         // Without subjectAltName only the common name is left (RFC 6125 §6.4.4).
@@ -81,7 +81,7 @@ impl Trust {
     }
 
     /// Why a certificate is not taken, and what to do.
-    fn words(
+    fn explain(
         &self,
         der: &CertificateDer<'_>,
         name: &ServerName<'_>,
@@ -168,12 +168,12 @@ impl ServerCertVerifier for Trust {
             self.web
                 .verify_server_cert(end_entity, intermediates, name, ocsp, now)
                 .map(|_| ())
-                .map_err(of)
+                .map_err(certificate_error)
         };
         match verified {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(error) => {
-                let words = self.words(end_entity, name, now, &error);
+                let words = self.explain(end_entity, name, now, &error);
                 Err(CertificateError::Other(OtherError(Arc::new(words))).into())
             }
         }
@@ -394,7 +394,7 @@ fn in_time(certificate: &Certificate<'_>, time: UnixTime) -> Result<(), Certific
 }
 
 /// The error of a certificate in an error of rustls.
-fn of(error: Error) -> CertificateError {
+fn certificate_error(error: Error) -> CertificateError {
     match error {
         Error::InvalidCertificate(error) => error,
         other => CertificateError::Other(OtherError(Arc::new(other))),

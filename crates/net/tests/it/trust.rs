@@ -93,9 +93,9 @@ fn sign(authority: &Authority, change: impl FnOnce(&mut CertificateParams)) -> (
 fn a_self_signed_certificate_that_is_named_itself_is_trusted_for_its_names() {
     for kind in SelfSigned::ALL {
         let dir = tempfile::tempdir().unwrap();
-        let (pem, key) = kind.make(dir.path());
+        let (pem, key) = kind.write(dir.path());
         let other = tempfile::tempdir().unwrap();
-        let (other_pem, other_key) = kind.make(other.path());
+        let (other_pem, other_key) = kind.write(other.path());
         for version in [&TLS12, &TLS13] {
             let with = |tls: &Tls, name: &str| handshake(tls, name, (&pem, &key), version);
             let context = format!("{kind:?}, {version:?}");
@@ -184,7 +184,7 @@ fn the_time_of_a_certificate_is_checked() {
 #[test]
 fn a_client_certificate_of_version_1_is_named_as_such() {
     let folder = tempfile::tempdir().unwrap();
-    let (cert, key) = SelfSigned::Version1.make(folder.path());
+    let (cert, key) = SelfSigned::Version1.write(folder.path());
     let tls = Tls {
         cert_file: Some(cert.clone()),
         key_file: Some(key),

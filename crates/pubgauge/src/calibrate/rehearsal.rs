@@ -75,7 +75,7 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
     output.remark(&format!(
         "{searches} searches in simulated time, some seconds each"
     ));
-    let each = all(searches, args, &stop)?;
+    let each = rehearse_all(searches, args, &stop)?;
     let median = |of: fn(&Rehearsed) -> f64| {
         let mut values: Vec<f64> = each.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -89,7 +89,7 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
         median_trials: median(|one| one.trials as f64),
         each,
     };
-    output.show(&rehearsal, || words(&rehearsal));
+    output.print_result(&rehearsal, || describe(&rehearsal));
     if too_few(rehearsal.held as u64, rehearsal.searches as u64) {
         Ok(NOT_VALID)
     } else {
@@ -105,7 +105,7 @@ fn too_few(held: u64, searches: u64) -> bool {
     Binomial::new(PROMISED, searches).is_ok_and(|promised| promised.cdf(held) < CHANCE)
 }
 
-fn all(
+fn rehearse_all(
     searches: u32,
     args: &CalibrateArgs,
     stop: &Arc<AtomicBool>,
@@ -118,7 +118,7 @@ fn all(
             if number >= searches {
                 break;
             }
-            own.push(one(number, searches, args)?);
+            own.push(rehearse_one(number, searches, args)?);
             let over = over.fetch_add(1, Relaxed) + 1;
             args.output.remark(&format!("{over} of {searches}"));
         }
@@ -140,7 +140,7 @@ fn all(
 }
 
 /// A search over a system whose limit is the `number`-th of `of`, evenly over orders of magnitude.
-fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, Ending> {
+fn rehearse_one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, Ending> {
     let (least, most) = args.limits;
     let place = (f64::from(number) + 0.5) / f64::from(of);
     let limit = least * (most / least).powf(place);
@@ -168,7 +168,7 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, Ending> 
     })
 }
 
-fn words(r: &Rehearsal) -> String {
+fn describe(r: &Rehearsal) -> String {
     let mut text = format!(
         "{} of {} intervals hold the planted limit (asked: {:.0} %)\nmedian width {:.1} %, median of {:.0} trials, {:.0} % noise from trial to trial\n",
         r.held,

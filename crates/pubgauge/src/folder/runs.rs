@@ -117,7 +117,7 @@ pub fn write_index(dir: &Path, failed: &[(String, String)]) -> Result<(Studies, 
 }
 
 /// Prints the studies and the path of the page.
-pub fn show(studies: &Studies, page: &Path, json: bool) {
+pub fn print_studies(studies: &Studies, page: &Path, json: bool) {
     if json {
         print(&studies.to_json());
     } else {
@@ -136,8 +136,8 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
         checks.extend(of_study(&name_of(&folder), gate::of_run(&results)));
     }
     let (studies, page) = write_index(&args.dir, &[])?;
-    show(&studies, &page, args.output.json);
-    gate::tell(&args.gate, &name_of(&args.dir), None, &checks)?;
+    print_studies(&studies, &page, args.output.json);
+    gate::report(&args.gate, &name_of(&args.dir), None, &checks)?;
     Ok(FINE)
 }
 

@@ -92,7 +92,7 @@ impl View {
     }
 
     /// The trial in words.
-    pub fn what(&self) -> &str {
+    pub fn trial_name(&self) -> &str {
         &self.what
     }
 

@@ -69,7 +69,7 @@ fn never_ready(address: &str, because: &[&str]) -> Value {
             "j.xml",
         ])
         .exits(2);
-    let junit = std::fs::read_to_string(place.at("j.xml")).unwrap();
+    let junit = std::fs::read_to_string(place.path_to("j.xml")).unwrap();
     place.is_clean();
     assert!(done.err.contains("broken: "), "{}", done.err);
     assert!(done.out.contains("Not valid"), "{}", done.out);
@@ -209,7 +209,7 @@ fn spoilt_in_the_middle() -> Value {
     run.measures();
     works(broker.pid());
     spoil.store(true, Ordering::Relaxed);
-    run.ends().exits(2);
+    run.wait_for_end().exits(2);
     place.is_clean();
     place.trial("run")
 }
@@ -241,7 +241,7 @@ fn killed_in_the_middle(system: &str) {
     assert_eq!(systems.len(), 1, "{systems:?}");
     works(systems[0]);
     kill(systems[0], libc::SIGKILL);
-    let done = run.ends_within(SOON).exits(2).says("broken: ");
+    let done = run.ends_within(SOON).exits(2).assert_says("broken: ");
     place.is_clean();
     assert!(done.out.contains(system), "{}", done.out);
     kept_and_marked(
@@ -273,7 +273,7 @@ fn a_killed_system_does_not_keep_the_others_from_being_measured() {
     let mut run = place.start(&args);
     run.measures();
     kill(run.systems()[0], libc::SIGKILL);
-    run.ends().exits(2);
+    run.wait_for_end().exits(2);
     place.is_clean();
     let results = place.results("run");
     let trials = results["trials"].as_array().unwrap();
@@ -304,7 +304,7 @@ fn a_system_that_ends_before_it_is_ready_says_why() {
     place.system("mosquitto", "spoilt", &option);
     let mut args = vec!["run", "--systems", "mine", "--on", "spoilt", "--out", "run"];
     args.extend(SHORT);
-    place.run(&args).exits(2).says("no_such_option");
+    place.run(&args).exits(2).assert_says("no_such_option");
     place.is_clean();
     is_broken(&place.trial("run"), &["spoilt", "no_such_option"]);
 }
@@ -316,7 +316,7 @@ fn a_system_that_does_not_end_when_asked_is_said() {
     let mut args = argv("run --systems mine --on stubborn --out run");
     args.extend(["--rate", "100/s"]);
     args.extend(SHORT);
-    let done = place.run(&args).says("stubborn had to be killed");
+    let done = place.run(&args).assert_says("stubborn had to be killed");
     done.ran_to_its_end();
     place.is_clean();
     let said = place.trial("run")["not_in_order"][0].to_string();
@@ -402,8 +402,8 @@ fn a_port_that_is_taken_is_named() {
     place
         .run(&["serve", "reference-broker", "--listen", &address])
         .exits(2)
-        .says(&address)
-        .says("in use");
+        .assert_says(&address)
+        .assert_says("in use");
     let port = format!("tcp://{address}");
     let other = format!("tcp://127.0.0.1:{}", free_port());
     place
@@ -416,7 +416,7 @@ fn a_port_that_is_taken_is_named() {
             &other,
         ])
         .exits(2)
-        .says("in use");
+        .assert_says("in use");
     place.is_clean();
 }
 
@@ -471,8 +471,8 @@ fn processor_time_that_a_hypervisor_takes_is_told() {
             "run",
         ];
         args.extend(["--duration", "2s", "--warm-up", "200ms"]);
-        hypervisor::takes(percent, &place.at("stat"), || {
-            let command = place.apart(&["--mount"], "mount --bind stat /proc/stat", &args);
+        hypervisor::takes(percent, &place.path_to("stat"), || {
+            let command = place.command_apart(&["--mount"], "mount --bind stat /proc/stat", &args);
             place.finish(command).ran_to_its_end();
         });
         let trial = place.trial("run");

@@ -208,10 +208,10 @@ fn files_that_are_no_studies() {
     assert!(refused(&place, "zeros.toml").contains("zeros.toml"));
     place.write("half.toml", &STUDY[..STUDY.len() / 2 - 3]);
     assert!(refused(&place, "half.toml").contains("half.toml"));
-    std::fs::create_dir(place.at("folder.toml")).unwrap();
+    std::fs::create_dir(place.path_to("folder.toml")).unwrap();
     assert!(refused(&place, "folder.toml").contains("folder.toml"));
     // 100 MB of it, written as a hole.
-    let large = std::fs::File::create(place.at("large.toml")).unwrap();
+    let large = std::fs::File::create(place.path_to("large.toml")).unwrap();
     large.set_len(100 << 20).unwrap();
     let said = refused(&place, "large.toml");
     assert!(
@@ -300,7 +300,7 @@ fn traces_that_are_wrong() {
                 assert!(said.contains(word), "{name}: no {word:?} in\n{said}");
             }
         }
-        std::fs::remove_file(place.at("replay.toml")).unwrap();
+        std::fs::remove_file(place.path_to("replay.toml")).unwrap();
     }
     // The same in order is fine, and a disordered one can be sorted.
     place.write("right.csv", right);
@@ -314,7 +314,7 @@ fn traces_that_are_wrong() {
 #[test]
 fn folders_that_hold_no_run() {
     let place = Place::new();
-    std::fs::create_dir(place.at("damaged")).unwrap();
+    std::fs::create_dir(place.path_to("damaged")).unwrap();
     place.write(
         "damaged/results.json",
         "{\"format\": \"pubgauge-results/2\", ",
@@ -322,7 +322,7 @@ fn folders_that_hold_no_run() {
     place
         .run(&["report", "damaged"])
         .exits(3)
-        .says("results.json");
+        .assert_says("results.json");
     place.write(
         "damaged/results.json",
         "{\"format\": \"pubgauge-results/99\"}",
@@ -330,22 +330,22 @@ fn folders_that_hold_no_run() {
     place
         .run(&["report", "damaged"])
         .exits(3)
-        .says("newer version");
+        .assert_says("newer version");
     place.write("damaged/results.json", [0xff; 100]);
     place
         .run(&["report", "damaged"])
         .exits(3)
-        .says("results.json");
-    assert!(!place.at("damaged/report.html").exists());
+        .assert_says("results.json");
+    assert!(!place.path_to("damaged/report.html").exists());
 }
 
 #[test]
 fn files_without_end_are_refused() {
     let place = Place::new();
-    std::fs::create_dir(place.at("own")).unwrap();
-    std::fs::create_dir(place.at("run")).unwrap();
+    std::fs::create_dir(place.path_to("own")).unwrap();
+    std::fs::create_dir(place.path_to("run")).unwrap();
     for link in ["own/endless.toml", "run/results.json", "endless.csv"] {
-        std::os::unix::fs::symlink("/dev/zero", place.at(link)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", place.path_to(link)).unwrap();
     }
     for (args, said) in [
         (
@@ -362,14 +362,14 @@ fn files_without_end_are_refused() {
             "64 KiB",
         ),
     ] {
-        place.run(args).exits(3).says(said);
+        place.run(args).exits(3).assert_says(said);
     }
 }
 
 #[test]
 fn a_log_file_without_end_proves_nothing() {
     let place = Place::new();
-    std::fs::create_dir(place.at("own")).unwrap();
+    std::fs::create_dir(place.path_to("own")).unwrap();
     let system = r#"
 name = "sleeps"
 driver = "mqtt"
@@ -397,7 +397,7 @@ time-out-s = 1
         "run",
     ];
     let said = "its log /dev/zero cannot be read: it is a device";
-    place.run(&args).exits(2).says(said);
+    place.run(&args).exits(2).assert_says(said);
     place.is_clean();
 }
 
@@ -429,9 +429,12 @@ fn a_priority_that_is_not_allowed_is_refused_before_anything_is_written() {
         "--rtprio=0",
     ]);
     command.arg(program()).args(run);
-    place.here(&mut command);
-    place.finish(command).exits(3).says("--realtime 10: ");
-    assert!(!place.at("run").exists());
+    place.run_here(&mut command);
+    place
+        .finish(command)
+        .exits(3)
+        .assert_says("--realtime 10: ");
+    assert!(!place.path_to("run").exists());
     place.run(&run).ran_to_its_end();
-    assert!(place.at("run/results.json").exists());
+    assert!(place.path_to("run/results.json").exists());
 }

@@ -104,7 +104,7 @@ fn three_mosquittos_count_what_their_clients_count() {
             .count(),
         2
     );
-    let files = place.at("run/trials/0000/system");
+    let files = place.path_to("run/trials/0000/system");
     for number in 1..=3 {
         assert!(
             files
@@ -144,7 +144,7 @@ fn one_of_three_is_killed_and_named() {
     kill(systems[1], libc::SIGKILL);
     run.ends_within(Duration::from_secs(60))
         .exits(2)
-        .says("broken: ");
+        .assert_says("broken: ");
     place.is_clean();
     let trial = place.trial("run");
     is_broken(
@@ -193,7 +193,7 @@ fn two_brokers_that_run_already_are_one_system() {
     assert_eq!(trial["system_cpu_s"], Value::Null, "out of sight");
 
     // The same by a file.
-    std::fs::create_dir(place.at("mine")).unwrap();
+    std::fs::create_dir(place.path_to("mine")).unwrap();
     let file = format!(
         "name = \"lab\"\ndriver = \"mqtt\"\nkind = \"external\"\nendpoints = [{:?}, {:?}]\n",
         both[0].address(),
@@ -216,8 +216,11 @@ fn two_brokers_that_run_already_are_one_system() {
         "--out",
         "three",
     ];
-    place.run(&args).exits(3).says("has addresses of 2 of them");
-    assert!(!place.at("three").exists());
+    place
+        .run(&args)
+        .exits(3)
+        .assert_says("has addresses of 2 of them");
+    assert!(!place.path_to("three").exists());
 }
 
 /// Nobody watches the process of a broker that ran already: its connections tell.
@@ -254,7 +257,7 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
         let done = place
             .run(&["plan", "study.toml", "--on", "mosquitto"])
             .exits(3);
-        let done = done.says("study.toml:7:11: ").says(expected);
+        let done = done.assert_says("study.toml:7:11: ").assert_says(expected);
         assert!(done.err.contains(line), "{}", done.err);
     }
     place.write("study.toml", STUDY);
@@ -263,7 +266,7 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
     place
         .run(&args)
         .exits(3)
-        .says("there is no broker to have several of");
+        .assert_says("there is no broker to have several of");
     let flags = [
         "plan",
         "--on",
@@ -276,7 +279,7 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
     place
         .run(&flags)
         .exits(3)
-        .says("--brokers 2: workload `flags` has 1 topic");
+        .assert_says("--brokers 2: workload `flags` has 1 topic");
     let done = place
         .run(&["plan", "study.toml", "--on", "mosquitto"])
         .exits(0);

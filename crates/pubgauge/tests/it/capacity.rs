@@ -12,9 +12,9 @@ fn refused(place: &Place, command: Command, says: &[&str]) {
     let before = place.files();
     let mut done = place.finish(command).exits(3);
     for text in says {
-        done = done.says(text);
+        done = done.assert_says(text);
     }
-    done.says("hint: ");
+    done.assert_says("hint: ");
     assert_eq!(place.files(), before);
     place.is_clean();
 }
@@ -33,11 +33,11 @@ fn descriptors_of_both_ends_of_every_link() {
     let place = Place::new();
     let mut args = crowd("zeromq-direct", "40", "40");
     args.extend(["--processes", "1"]);
-    let command = place.after("ulimit -n 1200", &args);
+    let command = place.command_after("ulimit -n 1200", &args);
     refused(&place, command, &["40 clients need 1", "may open 1200"]);
     // Enough for two, which it takes by itself.
     args.truncate(args.len() - 2);
-    let command = place.after("ulimit -n 1200", &args);
+    let command = place.command_after("ulimit -n 1200", &args);
     place.finish(command);
     let trial = place.trial("run");
     assert_eq!(count(&trial, "connections.made"), 80, "{}", brief(&trial));
@@ -45,7 +45,7 @@ fn descriptors_of_both_ends_of_every_link() {
     // What the estimate says is enough is enough.
     let place = Place::new();
     let args = crowd("zeromq-direct", "20", "20");
-    let command = place.after("ulimit -n 1200", &args);
+    let command = place.command_after("ulimit -n 1200", &args);
     place.finish(command);
     let trial = place.trial("run");
     assert_eq!(count(&trial, "connections.made"), 40, "{}", brief(&trial));
@@ -84,7 +84,7 @@ fn local_ports() {
         ("zeromq-direct", "10", "11 local ports"),
     ] {
         let args = crowd(on, publishers, "1");
-        let command = place.apart(&["--net"], narrow, &args);
+        let command = place.command_apart(&["--net"], narrow, &args);
         refused(&place, command, &[needed, "there are 10", "source address"]);
     }
 }

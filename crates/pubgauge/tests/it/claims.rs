@@ -82,7 +82,7 @@ fn a_run_goes_on_with_claims_that_came_after_it() {
     let refused = place
         .run(&["run", "later.toml", "--resume", "run"])
         .exits(3);
-    refused.says("rate");
+    refused.assert_says("rate");
     assert_eq!(place.results("run"), before);
 
     place.write("later.toml", study("200/s", &claim));
@@ -191,7 +191,7 @@ mod long {
         // The table and the page can be made again from what is stored.
         let again = place.run(&["report", "run"]);
         assert!(again.out.contains("Claims:"), "{}", again.out);
-        let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
+        let page = std::fs::read_to_string(place.path_to("run/report.html")).expect("the page");
         assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
         // What is committed of it, and README.md's table: made from the file, whatever is in it.
         let exported = place

@@ -26,7 +26,7 @@ fn a_run_goes_on_when_its_terminal_is_closed() {
     let trial = place.trial("run");
     adds_up(&trial);
     assert_eq!(count(&trial, "delivered"), 100);
-    assert!(place.at("run/report.html").exists());
+    assert!(place.path_to("run/report.html").exists());
     place.is_clean();
 }
 
@@ -34,7 +34,7 @@ fn a_run_goes_on_when_its_terminal_is_closed() {
 fn a_run_without_a_terminal_ends_in_order() {
     let place = Place::new();
     let mut child = run_of(&place, "100s").spawn().unwrap();
-    let journal = place.at("run");
+    let journal = place.path_to("run");
     let patience = Instant::now() + Duration::from_secs(60);
     while !journal.exists() {
         assert!(Instant::now() < patience, "no run begins");
@@ -75,7 +75,7 @@ fn a_limit_of_file_size_ends_in_words() {
     let line = "ulimit -f 2 && exec $0 run --on simulated --rate 200/s --duration 200ms --out run";
     let mut command = Command::new("sh");
     command.args(["-c", line]).arg(program());
-    place.here(&mut command);
-    place.finish(command).exits(3).says("File too large");
+    place.run_here(&mut command);
+    place.finish(command).exits(3).assert_says("File too large");
     place.is_clean();
 }

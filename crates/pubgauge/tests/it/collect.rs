@@ -11,8 +11,8 @@ use common::*;
 /// A place with a pubgauge of its own in `bin`, and nothing beside it.
 fn place_with_program() -> Place {
     let place = Place::new();
-    std::fs::create_dir(place.at("bin")).unwrap();
-    let own = place.at("bin/pubgauge");
+    std::fs::create_dir(place.path_to("bin")).unwrap();
+    let own = place.path_to("bin/pubgauge");
     // Where it is on another file system.
     if std::fs::hard_link(program(), &own).is_err() {
         std::fs::copy(program(), &own).unwrap();
@@ -22,16 +22,16 @@ fn place_with_program() -> Place {
 
 /// That pubgauge, with this folder as the PATH.
 fn command(place: &Place, path: &str, args: &[&str]) -> Command {
-    let mut command = Command::new(place.at("bin/pubgauge"));
+    let mut command = Command::new(place.path_to("bin/pubgauge"));
     command.args(args);
-    place.here(&mut command);
-    command.env("PATH", place.at(path));
+    place.run_here(&mut command);
+    command.env("PATH", place.path_to(path));
     command
 }
 
 /// A program that prints where it is and each of its arguments, and ends with 7.
 fn script(place: &Place, folder: &str) -> String {
-    std::fs::create_dir_all(place.at(folder)).unwrap();
+    std::fs::create_dir_all(place.path_to(folder)).unwrap();
     let path = place.write(
         &format!("{folder}/pubgauge-collect"),
         "#!/bin/sh\nprintf '<%s>\\n' \"$0\" \"$@\"\nexit 7\n",
@@ -87,7 +87,7 @@ fn its_schema_and_its_manual_pages_are_its_own() {
     }
     let man = ["man", "--out", "man"];
     place.finish(command(&place, "bin", &man)).exits(0);
-    let has_page = |name: &str| Path::exists(&place.at("man").join(name));
+    let has_page = |name: &str| Path::exists(&place.path_to("man").join(name));
     assert!(has_page("pubgauge-compare.1") && !has_page("pubgauge-collect.1"));
     let help = place.run(&["help", "collect"]).exits(0);
     assert!(help.out.contains("Runs pubgauge-collect"), "{}", help.out);
@@ -96,12 +96,12 @@ fn its_schema_and_its_manual_pages_are_its_own() {
 #[test]
 fn where_it_is_missing_it_is_told_how_to_get_it() {
     let place = place_with_program();
-    std::fs::create_dir(place.at("path")).unwrap();
+    std::fs::create_dir(place.path_to("path")).unwrap();
     let before = place.files();
     let missing = |args: &[&str]| {
         let done = place.finish(command(&place, "path", args)).exits(3);
-        done.says("error: pubgauge-collect is not installed")
-            .says("hint: it is a package of its own")
+        done.assert_says("error: pubgauge-collect is not installed")
+            .assert_says("hint: it is a package of its own")
     };
     for line in ["collect", "collect --help", "schema collect", "man collect"] {
         assert_eq!(missing(&argv(line)).out, "", "{line}");
@@ -111,5 +111,5 @@ fn where_it_is_missing_it_is_told_how_to_get_it() {
     let path = script(&place, "bin");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let done = place.finish(command(&place, "path", &["collect"])).exits(3);
-    done.says("bin/pubgauge-collect cannot be started: Permission denied");
+    done.assert_says("bin/pubgauge-collect cannot be started: Permission denied");
 }

@@ -237,7 +237,7 @@ fn checked(name: &str) {
 fn listing(place: &Place) -> Value {
     let done = place
         .spawn(with_cache(place, &["systems", "--json"]))
-        .ends()
+        .wait_for_end()
         .exits(0);
     serde_json::from_str(&done.out).unwrap()
 }

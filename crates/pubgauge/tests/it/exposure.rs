@@ -58,7 +58,7 @@ fn shows_nothing(system: &str) {
     command.arg(program());
     command.args(["run", "--on", system, "--rate", "100/s", "--out", "run"]);
     command.args(["--warm-up", "200ms", "--duration", "60s"]);
-    place.here(&mut command);
+    place.run_here(&mut command);
     let mut run = place.spawn(command);
     // Some sockets are there only while a system starts. Of each: when it was seen first, and for how long.
     let mut all = BTreeMap::new();
@@ -80,9 +80,9 @@ fn shows_nothing(system: &str) {
     std::thread::sleep(MOMENT);
     look();
     let mut open = Vec::new();
-    let files = open_to_others(&place.at("../tmp"), &mut open);
+    let files = open_to_others(&place.path_to("../tmp"), &mut open);
     run.signal(libc::SIGINT);
-    run.ends().exits(2);
+    run.wait_for_end().exits(2);
     place.is_clean();
 
     let name = system.split(':').next().unwrap();

@@ -86,9 +86,9 @@ fn a_password_opens_the_door_and_is_written_nowhere() {
             "url",
         ])
         .exits(3)
-        .says("PUBGAUGE_PASSWORD");
+        .assert_says("PUBGAUGE_PASSWORD");
     assert!(!done.err.contains(SECRET));
-    assert!(!place.at("url").exists());
+    assert!(!place.path_to("url").exists());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn tls_with_a_private_authority_and_client_certificates() {
         file("server.pem"),
         file("server.key")
     );
-    let broker = Mosquitto::with(&lines);
+    let broker = Mosquitto::start_with(&lines);
     let address = format!("mqtts://localhost:{}", broker.port);
     let run = |out: &str, more: &[&str]| {
         let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", out];
@@ -131,7 +131,7 @@ fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
     const SECRET: &str = "Xy7-hunting-low";
     let place = Place::new();
     let folder = tempfile::tempdir().unwrap();
-    let (pem, key) = SelfSigned::Authority.make(folder.path());
+    let (pem, key) = SelfSigned::Authority.write(folder.path());
     let lines = format!("certfile {}\nkeyfile {}", pem.display(), key.display());
     let broker = Mosquitto::with_password(SECRET, &lines);
     let address = format!("mqtts://ann@localhost:{}", broker.port);
@@ -205,7 +205,7 @@ fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
     place
         .run(&["run", "--on", &address, "--ca", &ca, "--insecure"])
         .exits(3)
-        .says("--insecure");
+        .assert_says("--insecure");
 }
 
 /// What shows on a machine alone that is not busy with other things.
@@ -237,7 +237,7 @@ mod real_time {
         run.measures();
         works(broker.pid());
         assert_eq!(throttle.cut(""), 2);
-        run.ends();
+        run.wait_for_end();
         place.is_clean();
         let trial = place.trial("run");
         assert_eq!(count(&trial, "connections.lost"), 2);

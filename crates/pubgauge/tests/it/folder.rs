@@ -24,7 +24,7 @@ const CLAIM: &str = "[[claim]]\nid = \"C1\"\nsentence = \"Nothing is lost.\"\nso
 const NEVER_MET: &str = "[[criterion]]\nfigure = \"delivered\"\nequals = 1\n";
 
 fn folder(place: &Place, studies: &[(&str, String)]) {
-    std::fs::create_dir(place.at("papers")).unwrap();
+    std::fs::create_dir(place.path_to("papers")).unwrap();
     for (name, text) in studies {
         place.write(&format!("papers/{name}.toml"), text);
     }
@@ -37,7 +37,7 @@ fn json(path: &Path) -> Value {
 
 /// What stands in `index.json`, which obeys its schema.
 fn index(place: &Place, out: &str) -> Value {
-    let value = json(&place.at(out).join("index.json"));
+    let value = json(&place.path_to(out).join("index.json"));
     let schema = json(&repository("schema/claims.schema.json"));
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator
@@ -59,7 +59,7 @@ fn all_studies_of_a_folder_are_one_run() {
             ("notes", "title = \"no study\"\n".into()),
         ],
     );
-    std::fs::create_dir(place.at("papers/below")).unwrap();
+    std::fs::create_dir(place.path_to("papers/below")).unwrap();
     place.write("papers/below/other.toml", study("other", 1, ""));
     let plan = place.run(&["plan", "papers"]).exits(0);
     assert!(
@@ -102,7 +102,7 @@ fn all_studies_of_a_folder_are_one_run() {
             .len(),
         2
     );
-    assert!(!place.at("all/other").exists() && !place.at("all/notes").exists());
+    assert!(!place.path_to("all/other").exists() && !place.path_to("all/notes").exists());
     // The file over both, and the page with a link into that of the study.
     let studies = index(&place, "all");
     let of = |nth: usize, key: &str| studies["studies"][nth][key].clone();
@@ -123,23 +123,23 @@ fn all_studies_of_a_folder_are_one_run() {
             .contains("reference-broker"),
         "{studies}"
     );
-    let page = std::fs::read_to_string(place.at("all/index.html")).unwrap();
+    let page = std::fs::read_to_string(place.path_to("all/index.html")).unwrap();
     assert!(page.contains("href=\"first/report.html#claim-C1\""));
-    let own = std::fs::read_to_string(place.at("all/first/report.html")).unwrap();
+    let own = std::fs::read_to_string(place.path_to("all/first/report.html")).unwrap();
     assert!(own.contains("id=\"claim-C1\"") && own.contains("id=\"c1-1\""));
-    let junit = std::fs::read_to_string(place.at("all.xml")).unwrap();
+    let junit = std::fs::read_to_string(place.path_to("all.xml")).unwrap();
     assert!(
         junit.contains("first: trials") && junit.contains("second: criteria"),
         "{junit}"
     );
     // All of it can be made again.
     for file in ["all/index.html", "all/index.json", "all/first/report.html"] {
-        std::fs::remove_file(place.at(file)).unwrap();
+        std::fs::remove_file(place.path_to(file)).unwrap();
     }
     let again = place.run(&["report", "all"]).exits(0);
     assert_eq!(again.out, done.out);
     assert_eq!(index(&place, "all"), studies);
-    assert!(place.at("all/first/report.html").exists());
+    assert!(place.path_to("all/first/report.html").exists());
     let printed = place.run(&["report", "all", "--json"]).exits(0);
     assert_eq!(
         serde_json::from_str::<Value>(&printed.out).unwrap(),
@@ -157,9 +157,9 @@ fn all_studies_of_a_folder_are_one_run() {
     );
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert!(!exported.out.contains(&format!("\"{}\"", host.trim())));
-    assert!(!exported.out.contains(place.at("").to_str().unwrap()));
+    assert!(!exported.out.contains(place.path_to("").to_str().unwrap()));
     place.run(&["export", "all", "--format", "claims"]).exits(0);
-    assert_eq!(json(&place.at("all/export/claims.json")), small);
+    assert_eq!(json(&place.path_to("all/export/claims.json")), small);
     let one = place
         .run(&["export", "all/first", "--format", "claims", "--out", "-"])
         .exits(0);
@@ -172,7 +172,7 @@ fn all_studies_of_a_folder_are_one_run() {
     place
         .run(&["run", "papers", "--out", "all"])
         .exits(3)
-        .says("already holds a run");
+        .assert_says("already holds a run");
     place.is_clean();
 }
 
@@ -199,23 +199,26 @@ fn bad_input_in_any_study_is_told_before_anything_runs() {
         assert!(done.err.contains("papers/c.toml") && done.err.contains("nosuch"));
         assert_eq!(place.files(), before, "nothing was changed");
     }
-    std::fs::create_dir(place.at("empty")).unwrap();
+    std::fs::create_dir(place.path_to("empty")).unwrap();
     place
         .run(&["run", "empty"])
         .exits(3)
-        .says("no study is in this folder");
-    std::fs::remove_file(place.at("papers/b.toml")).unwrap();
-    std::fs::remove_file(place.at("papers/c.toml")).unwrap();
+        .assert_says("no study is in this folder");
+    std::fs::remove_file(place.path_to("papers/b.toml")).unwrap();
+    std::fs::remove_file(place.path_to("papers/c.toml")).unwrap();
     place
         .run(&["run", "papers", "--out", "papers"])
         .exits(3)
-        .says("not empty");
+        .assert_says("not empty");
     place
         .run(&["run", "papers", "--resume", "empty"])
         .exits(3)
-        .says("no run of several studies");
+        .assert_says("no run of several studies");
     place.write("papers/d.toml", "name = [");
-    place.run(&["run", "papers"]).exits(3).says("papers/d.toml");
+    place
+        .run(&["run", "papers"])
+        .exits(3)
+        .assert_says("papers/d.toml");
     place.is_clean();
 }
 
@@ -235,18 +238,18 @@ fn a_study_that_fails_does_not_keep_the_others_from_running() {
         2
     );
     // One that cannot even begin is told of, in the page too, and the other is there.
-    std::fs::remove_dir_all(place.at("all/a")).unwrap();
-    std::fs::create_dir(place.at("all/a")).unwrap();
+    std::fs::remove_dir_all(place.path_to("all/a")).unwrap();
+    std::fs::create_dir(place.path_to("all/a")).unwrap();
     place.write("all/a/foreign", "something else");
     let trials = place.results("all/b")["trials"].clone();
-    std::fs::remove_file(place.at("all/b/report.html")).unwrap();
+    std::fs::remove_file(place.path_to("all/b/report.html")).unwrap();
     let done = place.run(&["run", "--resume", "all"]).exits(3);
     assert!(
         done.err.contains("error: a: ") && done.err.contains("is not empty"),
         "{}",
         done.err
     );
-    assert!(place.at("all/b/report.html").exists());
+    assert!(place.path_to("all/b/report.html").exists());
     assert_eq!(
         place.results("all/b")["trials"],
         trials,
@@ -277,30 +280,30 @@ fn ctrl_c_ends_the_whole_and_resume_goes_on_with_it() {
     let mut run = place.start(&argv(
         "run papers --out all --repeats 2 --set phases.measure=400ms",
     ));
-    let stored = place.at("all/a/trials/0001");
+    let stored = place.path_to("all/a/trials/0001");
     run.until("two trials of the first study", || stored.exists());
     run.signal(libc::SIGINT);
     run.ends_within(Duration::from_secs(60))
         .exits(2)
-        .says("pubgauge run --resume all");
+        .assert_says("pubgauge run --resume all");
     place.is_clean();
     let before = place.results("all/a");
     assert_eq!(before["study"]["cut_off"], true);
-    assert!(!place.at("all/b").exists(), "no further study began");
+    assert!(!place.path_to("all/b").exists(), "no further study began");
     let studies = index(&place, "all");
     assert_eq!(studies["studies"][1]["failed"], "not begun");
     // From another folder, and with the studies gone: everything is in the folder of the run.
-    std::fs::remove_dir_all(place.at("papers")).unwrap();
+    std::fs::remove_dir_all(place.path_to("papers")).unwrap();
     place.run(&["run", "papers", "--resume", "all"]).exits(3);
     place
         .run(&["run", "--resume", "all", "--repeats", "3"])
         .exits(3)
-        .says("as it was begun");
+        .assert_says("as it was begun");
     // Also for the studies that have not begun.
     place
         .run(&["run", "--resume", "all", "--on", "mqtt://127.0.0.1:1"])
         .exits(3)
-        .says("began without --on");
+        .assert_says("began without --on");
     assert_eq!(place.results("all/a"), before);
     let done = place.run(&["run", "--resume", "all"]);
     done.ran_to_its_end();
@@ -323,7 +326,8 @@ fn ctrl_c_ends_the_whole_and_resume_goes_on_with_it() {
                 .all(|t| t["duration_s"].as_f64().unwrap() > 0.39),
             "{study}"
         );
-        let given = std::fs::read_to_string(place.at(&format!("all/{study}/study.toml"))).unwrap();
+        let given =
+            std::fs::read_to_string(place.path_to(&format!("all/{study}/study.toml"))).unwrap();
         assert!(given.contains("rate = \"200/s\""), "the study as given");
     }
     let after = place.results("all/a");

@@ -45,7 +45,9 @@ fn alone_and_from_three_hosts() -> [Value; 2] {
     let hosts = Hosts::make(3, 0);
     let done = place.run(&paced("hosts", &with(&hosts.flags(), &LENGTH)));
     done.ran_to_its_end();
-    let said = done.says("host node-1").says("is there: 3 of 3");
+    let said = done
+        .assert_says("host node-1")
+        .assert_says("is there: 3 of 3");
     nothing_is_left(&place);
     let several = place.trial("hosts");
     adds_up(&alone);
@@ -99,8 +101,10 @@ fn a_file_says_what_hosts_are_for() {
         "[[host]]\ncommand = \"ssh a\"\nfor = \"both\"\n",
     );
     let wrong = place.run(&paced("wrong", &all)).exits(3);
-    wrong.says("--hosts hosts.toml: ").says("line 3, column 7");
-    assert!(!place.at("wrong").exists());
+    wrong
+        .assert_says("--hosts hosts.toml: ")
+        .assert_says("line 3, column 7");
+    assert!(!place.path_to("wrong").exists());
 }
 
 /// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
@@ -144,7 +148,7 @@ fn another_clock_is_converted() {
 #[test]
 fn processor_time_that_a_hypervisor_takes_from_another_host_is_told() {
     let place = Place::new();
-    let stat = place.at("stat");
+    let stat = place.path_to("stat");
     let script = format!("mount --bind {} /proc/stat && exec \"$@\"", stat.display());
     let host = format!("unshare --mount sh -c '{script}' sh");
     let all = with(&flags("127.0.0.1", &["env", &host]), &LENGTH);
@@ -214,9 +218,9 @@ fn hosts_that_cannot_be_used_are_told() {
         }
         let mut done = place.run(&paced("run", &all)).exits(2);
         for part in says {
-            done = done.says(part);
+            done = done.assert_says(part);
         }
-        assert!(!place.at("run").exists(), "nothing was begun");
+        assert!(!place.path_to("run").exists(), "nothing was begun");
         nothing_is_left(&place);
     }
 }
@@ -267,17 +271,17 @@ fn what_other_hosts_cannot_do_is_told_before_they_are_started() {
     ] {
         let start = ["run", "--on", system, "--at", "127.0.0.1", "--out", "run"];
         let args = [&start, &two[..], more].concat();
-        place.run(&args).exits(3).says(says);
-        assert!(!place.at("run").exists());
+        place.run(&args).exits(3).assert_says(says);
+        assert!(!place.path_to("run").exists());
     }
     let nowhere = ["run", "--on", "mosquitto", "--host", "ssh a"];
-    place.run(&nowhere).exits(3).says("--at <ADDRESS>");
+    place.run(&nowhere).exits(3).assert_says("--at <ADDRESS>");
     let anywhere = ["--at", "0.0.0.0"];
     let anywhere = [&nowhere[..], &anywhere].concat();
     place
         .run(&anywhere)
         .exits(3)
-        .says("the address of one interface");
+        .assert_says("the address of one interface");
     place.is_clean();
 }
 
@@ -313,11 +317,11 @@ mod long {
         run.until_said("broken");
         // It is back for the next trial, and lost for good in it.
         run.measures();
-        std::fs::remove_file(place.at("up-1")).unwrap();
+        std::fs::remove_file(place.path_to("up-1")).unwrap();
         ends(1);
         let done = run.ends_within(GIVEN_UP).exits(2);
-        let done = done.says("lost, and not back within 30 s: host node-1 (");
-        done.says("--resume");
+        let done = done.assert_says("lost, and not back within 30 s: host node-1 (");
+        done.assert_says("--resume");
         nothing_is_left(&place);
         let results = place.results("run");
         let trials = results["trials"].as_array().unwrap();
@@ -340,7 +344,7 @@ mod long {
             kill(process, libc::SIGSTOP);
         }
         let done = run.ends_within(GIVEN_UP).exits(2);
-        done.says("nothing was heard of it for 10 s");
+        done.assert_says("nothing was heard of it for 10 s");
         nothing_is_left(&place);
         is_broken(&place.trial("run"), &["host node-1 ("]);
     }

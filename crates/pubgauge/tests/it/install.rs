@@ -66,7 +66,7 @@ grep -q '"{dir}"' "$3" && mkdir -p "$2" && echo class > "$2/A.class"
 fn prepared() -> Place {
     let place = Place::new();
     for folder in ["bin", "systems"] {
-        std::fs::create_dir(place.at(folder)).unwrap();
+        std::fs::create_dir(place.path_to(folder)).unwrap();
     }
     place.write("systems/my-server.toml", SERVER);
     for (name, text) in [("mvn", MVN), ("javac", JAVAC), ("java", "#!/bin/sh\n")] {
@@ -84,16 +84,16 @@ fn systems(place: &Place, more: &[&str], mvn_does: &str) -> Command {
     command
         .env(
             "PATH",
-            format!("{}:/usr/bin:/bin", place.at("bin").display()),
+            format!("{}:/usr/bin:/bin", place.path_to("bin").display()),
         )
-        .env("PUBGAUGE_CACHE", place.at("cache"))
+        .env("PUBGAUGE_CACHE", place.path_to("cache"))
         .env("MVN_DOES", mvn_does);
     command
 }
 
 /// What is in the cache, hidden things included, but for the lock.
 fn cached(place: &Place) -> Vec<String> {
-    let Ok(entries) = place.at("cache").read_dir() else {
+    let Ok(entries) = place.path_to("cache").read_dir() else {
         return Vec::new();
     };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -110,7 +110,7 @@ fn what_will_be_done_is_shown_and_nobody_is_overruled() {
     let place = prepared();
     let before = place.files();
     let done = place.finish(systems(&place, &INSTALL, "")).exits(3);
-    let folder = place.at("cache/my-server-1.0").display().to_string();
+    let folder = place.path_to("cache/my-server-1.0").display().to_string();
     for shown in [
         &format!("my-server: into {folder}, downloads about 7 MB"),
         "-Dartifact=org.example:dist:1.0:tar.gz:bin",
@@ -120,8 +120,8 @@ fn what_will_be_done_is_shown_and_nobody_is_overruled() {
     ] {
         assert!(done.out.contains(shown), "{shown}\n{}", done.out);
     }
-    done.says("standard input is no terminal")
-        .says("pubgauge systems --install my-server --yes");
+    done.assert_says("standard input is no terminal")
+        .assert_says("pubgauge systems --install my-server --yes");
     assert_eq!(place.files(), before, "nothing was changed");
 }
 
@@ -146,7 +146,8 @@ fn an_installation_is_found_and_not_done_twice() {
         done.out
     );
     assert_eq!(cached(&place), ["my-server-1.0"]);
-    let read = |path: &str| std::fs::read_to_string(place.at("cache/my-server-1.0").join(path));
+    let read =
+        |path: &str| std::fs::read_to_string(place.path_to("cache/my-server-1.0").join(path));
     assert_eq!(read("readme").unwrap(), "hello\n");
     assert_eq!(read("classes/A.class").unwrap(), "class\n");
     let list = place.finish(systems(&place, &["--json"], "")).exits(0);
@@ -166,7 +167,7 @@ fn an_installation_is_found_and_not_done_twice() {
     let source = read("src/A.java").unwrap();
     assert!(source.contains("String more"), "{source}");
     // Damaged: done anew.
-    std::fs::remove_file(place.at("cache/my-server-1.0/lib/server-1.0.jar")).unwrap();
+    std::fs::remove_file(place.path_to("cache/my-server-1.0/lib/server-1.0.jar")).unwrap();
     place.finish(systems(&place, &YES, "")).exits(0);
     assert_eq!(cached(&place), ["my-server-1.0"]);
     place.is_clean();
@@ -179,16 +180,16 @@ fn a_failure_is_quoted_and_leaves_nothing() {
     place
         .finish(systems(&place, &YES, does))
         .exits(2)
-        .says("Connection refused")
-        .says("is Maven Central within reach?");
+        .assert_says("Connection refused")
+        .assert_says("is Maven Central within reach?");
     assert_eq!(cached(&place), [""; 0]);
     // A file where the folder should be.
-    std::fs::remove_dir_all(place.at("cache")).unwrap();
+    std::fs::remove_dir_all(place.path_to("cache")).unwrap();
     place.write("cache", "");
     place
         .finish(systems(&place, &YES, ""))
         .exits(2)
-        .says("another folder: PUBGAUGE_CACHE");
+        .assert_says("another folder: PUBGAUGE_CACHE");
 }
 
 #[test]
@@ -201,23 +202,24 @@ fn an_interrupted_installation_leaves_nothing_half_done() {
         // The step works in the folder that is being prepared.
         until("Maven is at work", || {
             cached(&place).iter().any(|name| {
-                name.starts_with(".installing-") && place.at("cache").join(name).join("up").exists()
+                name.starts_with(".installing-")
+                    && place.path_to("cache").join(name).join("up").exists()
             })
         });
         started
     };
     let run = going();
     run.signal(libc::SIGINT);
-    run.ends()
+    run.wait_for_end()
         .exits(2)
-        .says("ended by the user; nothing is left of it");
+        .assert_says("ended by the user; nothing is left of it");
     assert_eq!(cached(&place), [""; 0]);
     place.is_clean();
 
     // Killed: Maven goes with it, and the next installation clears up.
     let run = going();
     run.signal(libc::SIGKILL);
-    run.ends().exits(-libc::SIGKILL);
+    run.wait_for_end().exits(-libc::SIGKILL);
     place.has_no_process_soon();
     assert_eq!(cached(&place).len(), 1);
     place.finish(systems(&place, &YES, "")).exits(0);
@@ -247,22 +249,22 @@ fn what_cannot_be_installed_says_why() {
         let done = place.finish(systems(&place, &["--install", name, "--yes"], ""));
         done.exits(3)
     };
-    fails("my-sever").says("did you mean `my-server`?");
-    fails("connext").says("licence file");
-    fails("jorammq").says("PUBGAUGE_JORAMMQ=mqtt://HOST:PORT");
+    fails("my-sever").assert_says("did you mean `my-server`?");
+    fails("connext").assert_says("licence file");
+    fails("jorammq").assert_says("PUBGAUGE_JORAMMQ=mqtt://HOST:PORT");
     assert_eq!(place.files(), before);
-    std::fs::remove_file(place.at("bin/mvn")).unwrap();
+    std::fs::remove_file(place.path_to("bin/mvn")).unwrap();
     let mut command = systems(&place, &YES, "");
-    command.env("PATH", place.at("bin"));
+    command.env("PATH", place.path_to("bin"));
     place
         .finish(command)
         .exits(3)
-        .says("there is no mvn on PATH")
-        .says("hint: install it with: ");
+        .assert_says("there is no mvn on PATH")
+        .assert_says("hint: install it with: ");
     place
         .finish(systems(&place, &["--yes"], ""))
         .exits(3)
-        .says("--install");
+        .assert_says("--install");
 }
 
 /// A broker of the user's own, as docs/add-a-broker.md shows it.
@@ -309,7 +311,7 @@ fn a_broker_of_the_users_own_is_listed_and_measured() {
     place
         .run(&["systems", "--systems", &folder])
         .exits(3)
-        .says("my-broker.toml:2:1: there is no key `drivr` here");
+        .assert_says("my-broker.toml:2:1: there is no key `drivr` here");
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn a_described_broker_that_runs_elsewhere_is_measured_under_its_name() {
     place
         .run(&args)
         .exits(3)
-        .says("PUBGAUGE_JORAMMQ does not give its address");
+        .assert_says("PUBGAUGE_JORAMMQ does not give its address");
     let mut command = place.command(&args);
     command.env("PUBGAUGE_JORAMMQ", broker.address());
     place.finish(command);
@@ -338,7 +340,7 @@ fn a_described_broker_that_runs_elsewhere_is_measured_under_its_name() {
     ] {
         let mut command = place.command(&args);
         command.env("PUBGAUGE_JORAMMQ", given);
-        place.finish(command).exits(3).says(says);
+        place.finish(command).exits(3).assert_says(says);
     }
 }
 
@@ -347,7 +349,7 @@ fn publishers_and_subscribers_connect_to_ports_of_their_own() {
     let place = Place::new();
     let second = free_port();
     let lines = format!("allow_anonymous true\nlistener {second} 127.0.0.1");
-    let broker = Mosquitto::with(&lines);
+    let broker = Mosquitto::start_with(&lines);
     let address = format!("mqtt://127.0.0.1:{},{second}", broker.port);
     let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", "run"];
     args.extend(SHORT);
@@ -365,7 +367,7 @@ fn publishers_and_subscribers_connect_to_ports_of_their_own() {
 fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
     let place = Place::new();
     let tmp = || {
-        let entries = place.at("../tmp").read_dir().unwrap();
+        let entries = place.path_to("../tmp").read_dir().unwrap();
         entries.map(|e| e.unwrap().path()).collect::<Vec<_>>()
     };
     let mut args = argv("run --on mosquitto --rate 200/s --out killed");
@@ -376,11 +378,11 @@ fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
     });
     let [left] = tmp().try_into().unwrap();
     run.signal(libc::SIGKILL);
-    run.ends().exits(-libc::SIGKILL);
+    run.wait_for_end().exits(-libc::SIGKILL);
     place.has_no_process_soon();
     assert!(left.exists());
     // Something of the same name that another process still uses stays.
-    let other = place.at("../tmp/pubgauge-run-0123456789abcdef");
+    let other = place.path_to("../tmp/pubgauge-run-0123456789abcdef");
     std::fs::create_dir(&other).unwrap();
     let lock = std::fs::File::open(&other).unwrap();
     lock.lock().unwrap();
@@ -421,7 +423,7 @@ const DPKG_QUERY: &str = "#!/bin/sh\ncat \"$AT/statuses\"\n";
 fn with_packages() -> (Place, impl Fn(&Place) -> Command) {
     let place = Place::new();
     for folder in ["bin", "systems", "dpkg", "dpkg/updates"] {
-        std::fs::create_dir(place.at(folder)).unwrap();
+        std::fs::create_dir(place.path_to(folder)).unwrap();
     }
     place.write("systems/packaged.toml", PACKAGED);
     place.write("statuses", "installed ok bash\nconfig-files ok old\n");
@@ -432,9 +434,9 @@ fn with_packages() -> (Place, impl Fn(&Place) -> Command) {
     let install = |place: &Place| {
         let args = ["systems", "--systems", "systems", "--install", "packaged"];
         let mut command = place.command(&[&args[..], &["--yes"]].concat());
-        let path = format!("{}:/usr/bin:/bin", place.at("bin").display());
-        command.env("PATH", path).env("AT", place.at("."));
-        command.env("DPKG_ADMINDIR", place.at("dpkg"));
+        let path = format!("{}:/usr/bin:/bin", place.path_to("bin").display());
+        command.env("PATH", path).env("AT", place.path_to("."));
+        command.env("DPKG_ADMINDIR", place.path_to("dpkg"));
         command
     };
     (place, install)
@@ -450,16 +452,21 @@ fn a_package_manager_runs_to_its_end_whatever_ends_pubgauge() {
     ] {
         let (place, install) = with_packages();
         let run = place.spawn(install(&place));
-        until("the package manager is at work", || place.at("up").exists());
+        until("the package manager is at work", || {
+            place.path_to("up").exists()
+        });
         run.signal(signal);
-        let done = run.ends().exits(code);
+        let done = run.wait_for_end().exits(code);
         if signal != libc::SIGKILL {
-            done.says("finishes in the background")
-                .says("`apt-get install -y packaged` (process ");
+            done.assert_says("finishes in the background")
+                .assert_says("`apt-get install -y packaged` (process ");
         }
-        assert!(!place.at("done").exists(), "it is at work all the time");
+        assert!(
+            !place.path_to("done").exists(),
+            "it is at work all the time"
+        );
         place.write("go", "");
-        until("it has come to its end", || place.at("done").exists());
+        until("it has come to its end", || place.path_to("done").exists());
         place.has_no_process_soon();
         let done = place.finish(install(&place)).exits(0);
         assert_eq!(done.out, "packaged is installed already\n");
@@ -479,17 +486,17 @@ fn a_dpkg_that_was_interrupted_is_named_with_what_mends_it() {
     place
         .finish(install(&place))
         .exits(3)
-        .says("packaged is half-installed, libc-bin is triggers-pending")
-        .says("hint: as root: dpkg --configure -a; apt-get install -f -y");
+        .assert_says("packaged is half-installed, libc-bin is triggers-pending")
+        .assert_says("hint: as root: dpkg --configure -a; apt-get install -f -y");
     place.write("statuses", "installed ok bash\n");
     place.write("dpkg/updates/0001", "");
     place
         .finish(install(&place))
         .exits(3)
-        .says("dpkg --configure -a");
-    std::fs::remove_file(place.at("dpkg/updates/0001")).unwrap();
+        .assert_says("dpkg --configure -a");
+    std::fs::remove_file(place.path_to("dpkg/updates/0001")).unwrap();
     // At work, started by another.
-    let lock = std::fs::File::create(place.at("dpkg/lock-frontend")).unwrap();
+    let lock = std::fs::File::create(place.path_to("dpkg/lock-frontend")).unwrap();
     let mut held: libc::flock = unsafe { std::mem::zeroed() };
     held.l_type = libc::F_WRLCK as libc::c_short;
     // SAFETY: the structure is whole, the file is open for writing.
@@ -499,7 +506,7 @@ fn a_dpkg_that_was_interrupted_is_named_with_what_mends_it() {
     place
         .finish(install(&place))
         .exits(3)
-        .says(&format!("process {} has locked", std::process::id()));
+        .assert_says(&format!("process {} has locked", std::process::id()));
     drop(lock);
     place.finish(install(&place)).exits(0);
 }

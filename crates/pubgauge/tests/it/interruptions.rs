@@ -35,14 +35,14 @@ fn ctrl_c_once_ends_in_order() {
         run.signal(signal);
         run.ends_within(SOON)
             .exits(2)
-            .says("ending in order")
-            .says("--resume run");
+            .assert_says("ending in order")
+            .assert_says("--resume run");
         place.is_clean();
         let results = place.results("run");
         assert_eq!(results["study"]["cut_off"], true);
         // An interrupted trial is measured whole when the run goes on; it is not kept by halves.
         assert_eq!(results["trials"].as_array().unwrap().len(), 0);
-        assert!(place.at("run/report.html").exists());
+        assert!(place.path_to("run/report.html").exists());
         place.run(&["report", "run"]).exits(0);
     }
 }
@@ -54,7 +54,7 @@ fn ctrl_c_keeps_the_trials_that_were_finished() {
     args.extend(["--rate", "100/s", "--out", "run"]);
     args.extend(["--duration", "500ms", "--warm-up", "100ms"]);
     let mut run = place.start(&args);
-    let second = place.at("run/trials/0001");
+    let second = place.path_to("run/trials/0001");
     run.until("two trials are stored", || second.exists());
     run.signal(libc::SIGINT);
     run.ends_within(SOON).exits(2);
@@ -120,7 +120,9 @@ fn ctrl_c_in_the_drain_keeps_no_half_trial() {
     let pid = run.pid();
     run.until("the drain", || !is_measuring(pid));
     run.signal(libc::SIGINT);
-    run.ends_within(SOON).exits(2).says("ending in order");
+    run.ends_within(SOON)
+        .exits(2)
+        .assert_says("ending in order");
     place.is_clean();
     let results = place.results("run");
     assert_eq!(results["trials"].as_array().unwrap().len(), 0, "{results}");
@@ -189,7 +191,7 @@ fn sudden_death_leaves_no_process() {
             kill(systems[0], libc::SIGSTOP);
         }
         run.signal(libc::SIGKILL);
-        run.ends().exits(-libc::SIGKILL);
+        run.wait_for_end().exits(-libc::SIGKILL);
         place.has_no_process_soon();
         // What is there is whole, and the run can go on.
         assert_eq!(place.results("run")["study"]["cut_off"], true);
@@ -241,7 +243,7 @@ fn groups_of_limited_systems_and_workers_go_with_them() {
         let told = plan.out.contains("cannot be held here");
         assert_eq!(groups.is_empty(), told, "{}", plan.out);
         run.signal(signal);
-        run.ends();
+        run.wait_for_end();
         place.has_no_process_soon();
         for group in groups {
             assert!(!group.exists(), "{signal}: {} is left", group.display());
@@ -265,11 +267,11 @@ fn the_disk_is_full() {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
     command.arg(program());
-    place.here(&mut command);
+    place.run_here(&mut command);
     let done = place
         .finish(command)
-        .says("no space left")
-        .says("--resume disk/run");
+        .assert_says("no space left")
+        .assert_says("--resume disk/run");
     let codes: Vec<&str> = done
         .out
         .lines()
@@ -305,7 +307,7 @@ fn limited(place: &Place, limit: &str, publishers: u64, out: &str) -> Done {
          --rate 200/s --duration 500ms --warm-up 100ms --out {out}"
     );
     command.args(["-c", &line]).arg(program());
-    place.here(&mut command);
+    place.run_here(&mut command);
     place.finish(command)
 }
 
@@ -315,9 +317,9 @@ fn too_few_file_descriptors_for_the_plan() {
     let before = place.files();
     let done = limited(&place, "-n 100", 200, "run")
         .exits(3)
-        .says("201 clients need ")
-        .says("this process may open 100")
-        .says("hint: ");
+        .assert_says("201 clients need ")
+        .assert_says("this process may open 100")
+        .assert_says("hint: ");
     assert_eq!(place.files(), before);
     place.is_clean();
     // The number that would fit does fit, and one more does not.
@@ -333,7 +335,7 @@ fn too_few_file_descriptors_for_the_plan() {
     assert_eq!(count(&trial, "connections.made"), fit);
     // With one more publishers and subscribers are processes of their own.
     limited(&place, "-n 100", fit, "apart")
-        .says("the publishing devices of each broker run in 1 process");
+        .assert_says("the publishing devices of each broker run in 1 process");
     let trial = place.trial("apart");
     adds_up(&trial);
     assert_eq!(count(&trial, "connections.made"), fit + 1);
@@ -363,7 +365,7 @@ mod long {
         // A guard that does not run cannot do what it is for.
         kill(guards[0], libc::SIGSTOP);
         run.signal(libc::SIGKILL);
-        run.ends().exits(-libc::SIGKILL);
+        run.wait_for_end().exits(-libc::SIGKILL);
         kill(guards[0], libc::SIGKILL);
         std::thread::sleep(Duration::from_millis(500));
         let left = place.processes();

@@ -43,11 +43,11 @@ fn kubectl(place: &Place, hosts: &Hosts) -> String {
     }
     script +=
         "esac\necho \"Error from server (NotFound): pods \\\"$pod\\\" not found\" >&2\nexit 1\n";
-    std::fs::create_dir(place.at("bin")).unwrap();
+    std::fs::create_dir(place.path_to("bin")).unwrap();
     let program = place.write("bin/kubectl", script);
     std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
-    format!("{}:{path}", place.at("bin").display())
+    format!("{}:{path}", place.path_to("bin").display())
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn a_run_on_pods() {
     assert_eq!(names, ["node-0", "node-1"]);
 
     let missing = run("missing", &["kubectl exec -i pubgauge-7 --"]).exits(2);
-    missing.says("pods \"pubgauge-7\" not found");
+    missing.assert_says("pods \"pubgauge-7\" not found");
     let deaf = run("deaf", &["kubectl exec pubgauge-0 --"]).exits(2);
-    deaf.says("standard input on (kubectl exec -i)");
-    assert!(!place.at("missing").exists() && !place.at("deaf").exists());
+    deaf.assert_says("standard input on (kubectl exec -i)");
+    assert!(!place.path_to("missing").exists() && !place.path_to("deaf").exists());
     place.has_no_process_soon();
     place.is_clean();
 }

@@ -171,7 +171,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
 #[test]
 fn workers_reach_a_broker_of_the_host_from_within_their_namespace() {
     let namespace = Namespace::make();
-    let broker = Mosquitto::at(namespace.host);
+    let broker = Mosquitto::start_at(namespace.host);
     let mut seen = Seen::default();
     let done = trial(&broker, &namespace.name, &mut seen);
     assert_ne!(done.verdict.status, Status::Broken, "{:?}", done.verdict);
@@ -205,7 +205,7 @@ fn workers_reach_a_broker_of_the_host_from_within_their_namespace() {
     let mut seen = Seen::default();
     let done = trial(&broker, &name, &mut seen);
     assert_eq!(done.verdict.status, Status::Broken);
-    let why = done.verdict.words().join("\n");
+    let why = done.verdict.sentences().join("\n");
     assert!(
         why.contains(&format!("no network namespace `{name}`")),
         "{why}"

@@ -74,8 +74,8 @@ fn what_cannot_be_compared_changes_nothing() {
     let place = Place::new();
     let says = |args: &[&str], text: &str| {
         let all = [&["run", "--out", "run", "--rate", "10/s", "--on"], args].concat();
-        place.run(&all).exits(3).says(text);
-        assert!(!place.at("run").exists());
+        place.run(&all).exits(3).assert_says(text);
+        assert!(!place.path_to("run").exists());
     };
     says(
         &["simulated", "--precision", "3%"],
@@ -145,10 +145,10 @@ mod long {
         place.write("qos.toml", QOS);
         let mut run = place.start(&["run", "qos.toml", "--out", "run"]);
         run.until("three trials", || {
-            place.at("run/trials/0002/trial.json").exists()
+            place.path_to("run/trials/0002/trial.json").exists()
         });
         run.signal(libc::SIGINT);
-        let cut = run.ends();
+        let cut = run.wait_for_end();
         cut.ran_to_its_end();
         let before = place.results("run");
         // On a machine that is busy with other things a trial is overloaded now and then, which ends it by itself.

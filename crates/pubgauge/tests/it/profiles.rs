@@ -53,8 +53,8 @@ fn the_plan_of_two_profiles() {
 
 /// mosquitto, with its configuration and all that it logs kept in `folder`.
 fn spied_on(place: &Place, folder: &str) -> std::process::Command {
-    std::fs::create_dir(place.at(folder)).unwrap();
-    let kept = place.at(folder).display().to_string();
+    std::fs::create_dir(place.path_to(folder)).unwrap();
+    let kept = place.path_to(folder).display().to_string();
     let script = format!(
         "#!/bin/sh\nPATH=/usr/sbin:$PATH\n[ \"$1\" = -c ] || exec mosquitto \"$@\"\n\
          cp \"$2\" '{kept}/conf'\nexec mosquitto -v \"$@\" 2>'{kept}/log'\n"
@@ -88,8 +88,9 @@ fn durable_reaches_the_server_and_default_does_not() {
         // Whether the figures are valid is up to the machine.
         let done = place.finish(spied_on(&place, profile));
         done.ran_to_its_end();
-        let read =
-            |file: &str| std::fs::read_to_string(place.at(&format!("{profile}/{file}"))).unwrap();
+        let read = |file: &str| {
+            std::fs::read_to_string(place.path_to(&format!("{profile}/{file}"))).unwrap()
+        };
         assert!(read("conf").contains(persistence), "{}", read("conf"));
         let log = read("log");
         let published: Vec<&str> = log

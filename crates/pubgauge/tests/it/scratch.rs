@@ -6,7 +6,7 @@ use common::*;
 
 /// Runs a system with its folder in one of this name.
 fn run_in(place: &Place, name: &str, system: &str) -> Done {
-    let scratch = place.at(name);
+    let scratch = place.path_to(name);
     std::fs::create_dir_all(&scratch).unwrap();
     let mut args = vec!["run", "--on", system, "--rate", "50/s", "--out", "run"];
     args.extend(SHORT);
@@ -37,7 +37,7 @@ fn works_or_is_refused(system: &str) {
         let place = Place::new();
         let done = run_in(&place, name, system).exits(2);
         is_broken(&place.trial("run"), &["cannot be started in", "TMPDIR"]);
-        done.says(&format!("{system} cannot be started in"));
+        done.assert_says(&format!("{system} cannot be started in"));
         place.is_clean();
     }
 }

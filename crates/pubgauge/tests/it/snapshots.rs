@@ -145,7 +145,7 @@ fn the_schemas_are_the_committed_ones() {
 fn wrong_flags() {
     let place = Place::new();
     place.write("hello.toml", "name = \"hello\"\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n");
-    std::fs::create_dir(place.at("full")).unwrap();
+    std::fs::create_dir(place.path_to("full")).unwrap();
     place.write("full/something", "else");
     let lines = [
         "",

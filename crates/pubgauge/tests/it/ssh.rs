@@ -21,9 +21,9 @@ struct Sshd {
 impl Sshd {
     fn start(place: &Place) -> Sshd {
         // From the one before.
-        let _ = std::fs::remove_dir_all(place.at("ssh"));
-        std::fs::create_dir(place.at("ssh")).unwrap();
-        let dir = place.at("ssh").display().to_string();
+        let _ = std::fs::remove_dir_all(place.path_to("ssh"));
+        std::fs::create_dir(place.path_to("ssh")).unwrap();
+        let dir = place.path_to("ssh").display().to_string();
         for name in ["host", "user"] {
             let file = format!("{dir}/{name}");
             let key = ["-q", "-t", "ed25519", "-N", "", "-f", &file];
@@ -59,12 +59,12 @@ SetEnv PUBGAUGE_TEST={dir}
         let config = format!("{dir}/config");
         let mut command = Command::new("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f", &config]);
-        place.here(&mut command);
-        let log = std::fs::File::create(place.at("ssh/log")).unwrap();
+        place.run_here(&mut command);
+        let log = std::fs::File::create(place.path_to("ssh/log")).unwrap();
         let started = command.stderr(log).spawn();
         let process = started.expect("this test needs apt install openssh-server");
         let end = Instant::now() + Duration::from_secs(60);
-        let log = || std::fs::read_to_string(place.at("ssh/log")).unwrap_or_default();
+        let log = || std::fs::read_to_string(place.path_to("ssh/log")).unwrap_or_default();
         while !log().contains("Server listening") {
             assert!(Instant::now() < end, "sshd does not listen: {}", log());
             std::thread::sleep(Duration::from_millis(10));
@@ -91,22 +91,22 @@ fn workers_start_over_ssh_and_nothing_is_left_there() {
     let length = ["--duration", "1s", "--warm-up", "200ms"].map(str::to_owned);
     let done = place.run(&paced("run", &[&all[..], &length].concat()));
     done.ran_to_its_end();
-    done.says("is there: 2 of 2");
+    done.assert_says("is there: 2 of 2");
     let trial = place.trial("run");
     adds_up(&trial);
     assert_eq!(trial["hosts"].as_array().unwrap().len(), 2);
 
     // A key that is not let in: ssh's own words.
-    std::fs::write(place.at("ssh/let-in"), "").unwrap();
+    std::fs::write(place.path_to("ssh/let-in"), "").unwrap();
     let refused = place.run(&paced("refused", &all)).exits(2);
     refused
-        .says("Permission denied")
-        .says("ended with exit code 255");
-    assert!(!place.at("refused").exists());
+        .assert_says("Permission denied")
+        .assert_says("ended with exit code 255");
+    assert!(!place.path_to("refused").exists());
     drop(sshd);
     // Nobody listens.
     let nobody = place.run(&paced("nobody", &all)).exits(2);
-    nobody.says("Connection refused");
+    nobody.assert_says("Connection refused");
     place.has_no_process_soon();
     place.is_clean();
 }
@@ -121,7 +121,7 @@ fn an_interrupted_run_leaves_nothing_on_the_other_host() {
         let mut run = place.start(&paced(&format!("run-{signal}"), &all));
         run.measures();
         kill(run.pid(), signal);
-        let _ = run.ends();
+        let _ = run.wait_for_end();
         // Sessions outlive the sshd that began them; those of this run have ended with it, and their workers too.
         drop(sshd);
         place.has_no_process_soon();

@@ -11,8 +11,8 @@ use common::*;
 
 /// A system whose version is asked for by a command that leaves a mark.
 fn marking(place: &Place) -> String {
-    let mark = place.at("mark").display().to_string();
-    std::fs::create_dir(place.at("own")).unwrap();
+    let mark = place.path_to("mark").display().to_string();
+    std::fs::create_dir(place.path_to("own")).unwrap();
     place.write(
         "own/marking.toml",
         format!(
@@ -70,7 +70,7 @@ fn cut_off(place: &Place, more: &[&str]) {
     place
         .run(&[&flags[..], &short, more].concat())
         .ran_to_its_end();
-    std::fs::remove_dir_all(place.at("run/trials/0001")).unwrap();
+    std::fs::remove_dir_all(place.path_to("run/trials/0001")).unwrap();
 }
 
 #[test]
@@ -81,24 +81,24 @@ fn a_resumed_run_takes_its_files_from_the_command_line_alone() {
     let given = ["--systems", "own", "--password-file", "password"];
     cut_off(&place, &[&["--on", "simulated"], &given[..]].concat());
     let resume = ["run", "--resume", "run"];
-    let at = |path: &str| place.at(path).display().to_string();
+    let at = |path: &str| place.path_to(path).display().to_string();
     place
         .run(&resume)
         .exits(3)
-        .says(&format!("--systems {}", at("own")))
-        .says(&format!("--password-file {}", at("password")));
+        .assert_says(&format!("--systems {}", at("own")))
+        .assert_says(&format!("--password-file {}", at("password")));
     place
         .run(&[&resume[..], &given[..2]].concat())
         .exits(3)
-        .says("--password-file");
+        .assert_says("--password-file");
     // Another folder and another file are told.
-    std::fs::create_dir(place.at("other")).unwrap();
+    std::fs::create_dir(place.path_to("other")).unwrap();
     place.write("another", "x\n");
     let other = ["--systems", "other", "--password-file", "another"];
     let done = place.run(&[&resume[..], &other].concat());
     done.ran_to_its_end();
-    done.says("this run began with --systems")
-        .says("this run began with --password-file");
+    done.assert_says("this run began with --systems")
+        .assert_says("this run began with --password-file");
     assert!(!std::path::Path::new(&mark).exists());
     assert_eq!(place.results("run")["trials"].as_array().unwrap().len(), 2);
     place.is_clean();
@@ -114,7 +114,7 @@ fn a_secret_goes_to_no_address_of_a_strangers_folder() {
     // Begun over a simulated system, and then turned to the address.
     cut_off(&place, &["--on", "simulated"]);
     for file in ["invocation.json", "study.resolved.json"] {
-        let text = std::fs::read_to_string(place.at("run").join(file)).unwrap();
+        let text = std::fs::read_to_string(place.path_to("run").join(file)).unwrap();
         let turned = text.replace("\"simulated\"", &format!("\"{address}\""));
         assert_ne!(turned, text, "{file}");
         place.write(
@@ -127,8 +127,8 @@ fn a_secret_goes_to_no_address_of_a_strangers_folder() {
     place
         .finish(command)
         .exits(3)
-        .says("goes to none that this command line does not name")
-        .says("repeat the command");
+        .assert_says("goes to none that this command line does not name")
+        .assert_says("repeat the command");
     assert!(broker.accept().is_err(), "nobody came");
     // Named here, it is spoken to.
     let named = ["run", "--resume", "run", "--on", &address];
@@ -155,8 +155,12 @@ fn a_password_goes_to_no_address_that_a_study_alone_names() {
     let (place, stranger) = (Place::new(), StrangersPort::start());
     let address = format!("mqtt://user@{}", stranger.address);
     study_at(&place, &address);
-    std::fs::create_dir(place.at("studies")).unwrap();
-    std::fs::copy(place.at("study.toml"), place.at("studies/one.toml")).unwrap();
+    std::fs::create_dir(place.path_to("studies")).unwrap();
+    std::fs::copy(
+        place.path_to("study.toml"),
+        place.path_to("studies/one.toml"),
+    )
+    .unwrap();
     place.write("password", format!("{SECRET}\n"));
     let run = |args: &[&str]| {
         let mut command = place.command(args);
@@ -171,21 +175,27 @@ fn a_password_goes_to_no_address_that_a_study_alone_names() {
     ] {
         run(&argv(line))
             .exits(3)
-            .says("comes from the study")
-            .says(&format!("pubgauge {line} --login-at {address}"));
+            .assert_says("comes from the study")
+            .assert_says(&format!("pubgauge {line} --login-at {address}"));
     }
     let from_file = argv("run study.toml --out run --password-file password");
-    place.run(&from_file).exits(3).says("comes from the study");
-    assert_eq!(stranger.heard(), "");
+    place
+        .run(&from_file)
+        .exits(3)
+        .assert_says("comes from the study");
+    assert_eq!(stranger.received_text(), "");
     // Without a secret it is spoken to, and with a yes, it gets it.
     place.run(&argv("run study.toml --out without"));
-    let without = stranger.heard();
+    let without = stranger.received_text();
     assert!(!without.is_empty() && !without.contains(SECRET));
     for (nth, more) in ["--login-at", "--on"].into_iter().enumerate() {
-        let before = stranger.heard().matches(SECRET).count();
+        let before = stranger.received_text().matches(SECRET).count();
         let out = format!("named-{nth}");
         run(&["run", "study.toml", "--out", &out, more, &address]);
-        assert!(stranger.heard().matches(SECRET).count() > before, "{more}");
+        assert!(
+            stranger.received_text().matches(SECRET).count() > before,
+            "{more}"
+        );
     }
 }
 
@@ -205,12 +215,12 @@ fn a_resumed_study_reads_traces_only_where_it_is_named() {
     place
         .run(&["run", "study.toml", "--out", "run"])
         .ran_to_its_end();
-    std::fs::remove_dir_all(place.at("run/trials/0001")).unwrap();
+    std::fs::remove_dir_all(place.path_to("run/trials/0001")).unwrap();
     place
         .run(&["run", "--resume", "run"])
         .exits(3)
-        .says("reads recorded traces")
-        .says("repeat the command");
+        .assert_says("reads recorded traces")
+        .assert_says("repeat the command");
     place
         .run(&["run", "study.toml", "--resume", "run"])
         .ran_to_its_end();
@@ -224,14 +234,14 @@ fn a_resumed_study_reads_traces_only_where_it_is_named() {
     place
         .run(&["run", "study.toml", "--resume", "run"])
         .exits(3)
-        .says("plan.traces[0].crc32");
+        .assert_says("plan.traces[0].crc32");
     assert_eq!(place.results("run"), before);
 }
 
 #[test]
 fn a_list_of_studies_names_folders_of_its_own_alone() {
     let place = Place::new();
-    std::fs::create_dir(place.at("papers")).unwrap();
+    std::fs::create_dir(place.path_to("papers")).unwrap();
     place.write(
         "papers/one.toml",
         "name = \"one\"\nsystems = [\"simulated\"]\n[phases]\nwarm-up = \"50ms\"\nmeasure = \"100ms\"\n\
@@ -240,8 +250,8 @@ fn a_list_of_studies_names_folders_of_its_own_alone() {
     place
         .run(&["run", "papers", "--out", "all"])
         .ran_to_its_end();
-    let text = std::fs::read_to_string(place.at("all/studies.json")).unwrap();
-    std::fs::remove_dir_all(place.at("all/one")).unwrap();
+    let text = std::fs::read_to_string(place.path_to("all/studies.json")).unwrap();
+    std::fs::remove_dir_all(place.path_to("all/one")).unwrap();
     for folder in ["../outside", "/tmp/outside", "..", ""] {
         place.write(
             "all/studies.json",
@@ -250,9 +260,9 @@ fn a_list_of_studies_names_folders_of_its_own_alone() {
         place
             .run(&["run", "--resume", "all"])
             .exits(3)
-            .says("is no folder in it");
+            .assert_says("is no folder in it");
     }
-    assert!(!place.at("outside").exists());
+    assert!(!place.path_to("outside").exists());
 }
 
 #[test]
@@ -264,9 +274,12 @@ fn a_report_on_a_folder_that_cannot_be_written_still_has_its_table() {
         ))
         .ran_to_its_end();
     // Root may write everywhere but through what is no file.
-    std::fs::remove_file(place.at("run/report.html")).unwrap();
-    std::fs::create_dir_all(place.at("run/report.html/x")).unwrap();
-    let done = place.run(&["report", "run"]).exits(2).says("cannot write");
+    std::fs::remove_file(place.path_to("run/report.html")).unwrap();
+    std::fs::create_dir_all(place.path_to("run/report.html/x")).unwrap();
+    let done = place
+        .run(&["report", "run"])
+        .exits(2)
+        .assert_says("cannot write");
     assert!(
         done.out.contains("simulated") && !done.out.contains("page:"),
         "{}",

@@ -107,7 +107,7 @@ fn columns_of_traces_are_printed_plainly() {
 #[test]
 fn what_systems_write_is_printed_plainly() {
     let place = Place::new();
-    std::fs::create_dir(place.at("own")).unwrap();
+    std::fs::create_dir(place.path_to("own")).unwrap();
     let system = r#"
 name = "talks"
 driver = "mqtt"

@@ -37,7 +37,7 @@ fn with_medians(place: &Place, like: &Value, run: &str, medians: &[u64]) {
         trial
     });
     results["trials"] = trials.collect();
-    std::fs::create_dir(place.at(run)).unwrap();
+    std::fs::create_dir(place.path_to(run)).unwrap();
     place.write(&format!("{run}/results.json"), results.to_string());
 }
 
@@ -55,11 +55,11 @@ fn figures_leave_in_every_form() {
         for table in ["trials", "flows", "series", "percentiles"] {
             let path = format!("run/export/{table}.{format}");
             assert!(done.out.contains(&path), "{}", done.out);
-            let bytes = std::fs::read(place.at(&path)).unwrap();
+            let bytes = std::fs::read(place.path_to(&path)).unwrap();
             assert!(bytes.starts_with(first), "{path}");
         }
     }
-    let text = std::fs::read_to_string(place.at("run/export/trials.json")).unwrap();
+    let text = std::fs::read_to_string(place.path_to("run/export/trials.json")).unwrap();
     let rows: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 3);
     for (row, trial) in rows.as_array().unwrap().iter().zip(trials) {
@@ -69,11 +69,11 @@ fn figures_leave_in_every_form() {
     place
         .run(&["export", "run", "--format", "openmetrics"])
         .exits(0);
-    let metrics = std::fs::read_to_string(place.at("run/export/metrics.txt")).unwrap();
+    let metrics = std::fs::read_to_string(place.path_to("run/export/metrics.txt")).unwrap();
     assert!(metrics.ends_with("# EOF\n"));
     assert!(metrics.contains("system=\"simulated\""), "{metrics}");
     place.run(&["export", "run", "--format", "junit"]).exits(0);
-    let junit = std::fs::read_to_string(place.at("run/export/junit.xml")).unwrap();
+    let junit = std::fs::read_to_string(place.path_to("run/export/junit.xml")).unwrap();
     assert_eq!(junit.matches("<testcase").count(), 3, "{junit}");
 
     let one = ["export", "run", "--table", "trials", "--out", "-"];
@@ -86,7 +86,7 @@ fn figures_leave_in_every_form() {
         let head = printed.lines().next().unwrap();
         assert!(head.split(',').any(|column| column == name), "{head}");
     }
-    let written = std::fs::read_to_string(place.at("run/export/trials.csv")).unwrap();
+    let written = std::fs::read_to_string(place.path_to("run/export/trials.csv")).unwrap();
     assert_eq!(printed, written);
     let listed = place
         .run(&["export", "run", "--out", "there", "--json"])
@@ -99,7 +99,7 @@ fn figures_leave_in_every_form() {
 
     let before = place.files();
     let refused = |args: &[&str], why: &str| {
-        place.run(args).exits(3).says(why);
+        place.run(args).exits(3).assert_says(why);
     };
     refused(
         &["export", "run", "--out", "-"],
@@ -160,8 +160,8 @@ fn comparisons_end_in_one_of_four_verdicts() {
         "double",
         &["--junit", "gate.xml", "--annotations", "github"],
     );
-    gate.exits(1).says("::error");
-    let junit = std::fs::read_to_string(place.at("gate.xml")).unwrap();
+    gate.exits(1).assert_says("::error");
+    let junit = std::fs::read_to_string(place.path_to("gate.xml")).unwrap();
     assert!(
         junit.contains("<failure") && junit.contains("latency.p50"),
         "{junit}"
@@ -169,17 +169,17 @@ fn comparisons_end_in_one_of_four_verdicts() {
 
     // A cell that B lacks does not pass as if B had been measured there; one that is new in B does.
     let mut more: Value =
-        serde_json::from_slice(&std::fs::read(place.at("a/results.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(place.path_to("a/results.json")).unwrap()).unwrap();
     let mut gone = more["trials"][0].clone();
     gone["id"] = json!(a.len());
     gone["cell"] = json!("gone");
     gone["workload"]["name"] = json!("gone");
     more["trials"].as_array_mut().unwrap().push(gone);
-    std::fs::create_dir(place.at("more")).unwrap();
+    std::fs::create_dir(place.path_to("more")).unwrap();
     place.write("more/results.json", more.to_string());
     let done = compare("more", "like-a", &["--junit", "gate.xml"]).exits(2);
     assert!(done.out.contains("gone: only in A"), "{}", done.out);
-    let junit = std::fs::read_to_string(place.at("gate.xml")).unwrap();
+    let junit = std::fs::read_to_string(place.path_to("gate.xml")).unwrap();
     assert!(junit.contains("<error"), "{junit}");
     compare("like-a", "more", &[]).exits(0);
 
@@ -191,12 +191,12 @@ fn comparisons_end_in_one_of_four_verdicts() {
         (["--systems", "mosquitto"], "it has simulated"),
         (["--junit", "none/gate.xml"], "its folder does not exist"),
     ] {
-        compare("a", "double", &more).exits(3).says(why);
+        compare("a", "double", &more).exits(3).assert_says(why);
     }
     place
         .run(&["compare", "a"])
         .exits(3)
-        .says("the same trials");
+        .assert_says("the same trials");
     assert_eq!(place.files(), before);
 }
 
@@ -217,7 +217,7 @@ fn a_gate_is_told_of_every_criterion() {
     let done = place.finish(command).exits(1);
     assert!(done.err.contains("::error file=gate.toml"), "{}", done.err);
     assert!(done.err.contains("published above 1000000"), "{}", done.err);
-    let junit = std::fs::read_to_string(place.at("j.xml")).unwrap();
+    let junit = std::fs::read_to_string(place.path_to("j.xml")).unwrap();
     assert_eq!(junit.matches("<failure").count(), 1, "{junit}");
     assert!(junit.contains("lost equals 0"), "{junit}");
     // The same from what was stored; without a gate nothing is annotated.
@@ -231,7 +231,10 @@ fn a_gate_is_told_of_every_criterion() {
         "none",
     ];
     assert_eq!(place.run(&again).exits(0).err, "");
-    assert_eq!(std::fs::read_to_string(place.at("k.xml")).unwrap(), junit);
+    assert_eq!(
+        std::fs::read_to_string(place.path_to("k.xml")).unwrap(),
+        junit
+    );
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn live_figures_are_there_while_it_runs_and_gone_afterwards() {
     place
         .run(&refused)
         .exits(3)
-        .says("hint: a port such as 9464");
+        .assert_says("hint: a port such as 9464");
     assert_eq!(place.files(), before);
 }
 
@@ -341,12 +344,12 @@ fn completions_and_manual_come_from_the_command_line() {
     assert!(!done.out.contains("serve"), "hidden verbs have no page");
     let page = place.run(&["man", "compare"]).exits(0).out;
     assert!(page.contains(".TH") && page.contains("margin"), "{page}");
-    let written = std::fs::read_to_string(place.at("man/pubgauge-compare.1")).unwrap();
+    let written = std::fs::read_to_string(place.path_to("man/pubgauge-compare.1")).unwrap();
     assert_eq!(page, written);
     place
         .run(&["man", "nothing"])
         .exits(3)
-        .says("known are run, find, plan");
+        .assert_says("known are run, find, plan");
 }
 
 #[test]

@@ -158,7 +158,7 @@ mod long {
         for step in steps(&page) {
             let (command, shown) = match step {
                 Step::File { path, text } => {
-                    let path = place.at(&path);
+                    let path = place.path_to(&path);
                     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                     std::fs::write(path, text).unwrap();
                     continue;
@@ -176,7 +176,7 @@ mod long {
             }
             let mut shell = Command::new("sh");
             shell.args(["-c", &command]);
-            place.here(&mut shell);
+            place.run_here(&mut shell);
             shell.env("PATH", &path).env_remove("GITHUB_ACTIONS");
             let done = place.finish(shell);
             last = done.code;

@@ -69,7 +69,7 @@ fn a_group_in_two_processes_counts_as_the_system_does() {
         let mut run = place.start(&["run", "shared.toml", "--out", "run"]);
         run.measures();
         assert_eq!(workers(&place).len(), 4, "two on each side");
-        let done = run.ends();
+        let done = run.wait_for_end();
         done.ran_to_its_end();
         let trial = place.trial("run");
         agrees(&trial);
@@ -103,7 +103,7 @@ fn processes_count_as_the_system_does() {
         let mut run = place.start(&args);
         run.measures();
         assert_eq!(workers(&place).len(), 4, "two on each side");
-        let done = run.ends();
+        let done = run.wait_for_end();
         done.ran_to_its_end();
         place.is_clean();
         let trial = place.trial("run");
@@ -163,10 +163,10 @@ fn workers_end_with_their_run() {
         run.measures();
         assert_eq!(workers(&place).len(), 4);
         run.signal(signal);
-        let done = run.ends();
+        let done = run.wait_for_end();
         match signal {
             libc::SIGINT => {
-                done.exits(2).says("ending in order");
+                done.exits(2).assert_says("ending in order");
                 place.is_clean();
             }
             _ => place.has_no_process_soon(),
@@ -183,11 +183,11 @@ fn processes_come_by_themselves_where_one_may_not_open_enough() {
     let mut args = vec!["run", "--on", &address, "--out", "run", "--topics", "10"];
     args.extend(["--publishers", "290", "--subscribers", "10"]);
     args.extend(["--rate", "2/s-each", "--duration", "2s"]);
-    let mut run = place.spawn(place.after("ulimit -n 256", &args));
+    let mut run = place.spawn(place.command_after("ulimit -n 256", &args));
     run.measures();
     let processes = workers(&place).len();
     assert!((3..=8).contains(&processes), "{processes}");
-    run.ends();
+    run.wait_for_end();
     let trial = place.trial("run");
     adds_up(&trial);
     assert_eq!(count(&trial, "connections.made"), 300, "{}", brief(&trial));
@@ -235,7 +235,7 @@ fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
         let share = from.elapsed().mul_f64(0.11) + Duration::from_millis(20);
         assert!(most[nth] <= share, "{:?}, {share:?} at most", most[nth]);
     }
-    let done = run.ends().exits(2);
+    let done = run.wait_for_end().exits(2);
     let whole = begun.elapsed();
     place.is_clean();
     let trial = place.trial("run");
@@ -245,7 +245,7 @@ fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
     assert_eq!(limits["memory_bytes"], 512 << 20, "{limits:#}");
     assert!(trial["limits"].is_null());
     assert_eq!(limits["cores_by_quota"], quota, "{limits:#}");
-    let page = std::fs::read_to_string(place.at("run/report.html")).unwrap();
+    let page = std::fs::read_to_string(place.path_to("run/report.html")).unwrap();
     assert!(page.contains("each worker process had 0.1 cores"));
     if !quota {
         let not_held = limits["not_held"].to_string();
@@ -324,8 +324,8 @@ fn limits_of_workers_need_worker_processes() {
         let plan = ["plan", "--on", on, "--rate", "1/s", limits[0], limits[1]];
         for args in [&args(on, &limits)[..], &plan] {
             let done = place.run(args).exits(3);
-            done.says("[client.limits] are for worker processes")
-                .says(hint);
+            done.assert_says("[client.limits] are for worker processes")
+                .assert_says(hint);
         }
     }
     assert_eq!(place.files(), before);
@@ -359,7 +359,7 @@ fn secrets_reach_workers_and_nothing_else() {
             .iter()
             .all(|(_, line)| !line.contains(password))
     );
-    run.ends();
+    run.wait_for_end();
     adds_up(&place.trial("run"));
     assert_eq!(place.mentions(password), None);
 }
@@ -371,13 +371,16 @@ fn a_worker_is_told_by_a_run_alone() {
     let mut line = Command::new("sh");
     line.args(["-c", "printf 'GET / HTTP/1.1\\r\\n\\r\\n' | \"$0\" worker"]);
     line.arg(program());
-    place.here(&mut line);
+    place.run_here(&mut line);
     place
         .finish(line)
         .exits(2)
-        .says("a frame of 1195725856 bytes is too long");
+        .assert_says("a frame of 1195725856 bytes is too long");
     let args = args("simulated", &["--processes", "1"]);
-    place.run(&args).exits(3).says("leave `processes` out");
+    place
+        .run(&args)
+        .exits(3)
+        .assert_says("leave `processes` out");
 }
 
 /// A trial of `length` whose whole client stands still for a while, from soon after the beginning.

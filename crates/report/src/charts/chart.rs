@@ -86,7 +86,7 @@ pub(super) fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
 
 /// A row: the cell's label and verdict, then its figures.
 pub(super) fn row(cell: &Cell<'_>, figures: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let head = [cell.label.as_str().into(), cell.status().word().into()];
+    let head = [cell.label.as_str().into(), cell.status().as_str().into()];
     head.into_iter().chain(figures).collect()
 }
 

@@ -200,7 +200,7 @@ fn curves(cell: &Cell<'_>, logs: &dyn LatencyLogs, flows: &[&str], most: usize) 
     let mut sums = vec![None; flows.len() + 1];
     let mut complete = true;
     for trial in &quoted {
-        let Some(intervals) = logs.of(trial.id) else {
+        let Some(intervals) = logs.intervals(trial.id) else {
             complete = false;
             continue;
         };

@@ -37,7 +37,7 @@ fn row(
     tried: &Tried<'_>,
     figures: impl IntoIterator<Item = Value>,
 ) -> Vec<Value> {
-    let verdict = tried.trial.map(|trial| trial.verdict.status.word());
+    let verdict = tried.trial.map(|trial| trial.verdict.status.as_str());
     let head = [
         sought.label.as_str().into(),
         verdict.into(),

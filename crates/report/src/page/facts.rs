@@ -258,7 +258,7 @@ pub(super) fn reading(page: &Page<'_>) -> Markup {
     let verdicts = Status::ALL.into_iter();
     let trials = &page.results.trials;
     let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));
-    let verdicts = verdicts.map(|status| (status.word(), glossary::verdict(status)));
+    let verdicts = verdicts.map(|status| (status.as_str(), glossary::verdict(status)));
     let told = searches::FINDINGS.into_iter().filter(|(finding, _, _)| {
         let mut steps = page.searches.iter().flat_map(|sought| &sought.tried);
         steps.any(|tried| tried.step.finding == *finding)

@@ -86,7 +86,7 @@ pub(super) fn notes<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Markup
 
 /// A verdict as a badge, explained on hover.
 pub(super) fn badge(status: Status) -> Markup {
-    badge_of(status.word(), glossary::verdict(status), status.word())
+    badge_of(status.as_str(), glossary::verdict(status), status.as_str())
 }
 
 /// A word as a badge of a class, explained on hover.

@@ -85,7 +85,7 @@ pub(super) fn figures<'a, const N: usize>(
         .collect();
     let values = |figure: &Figure| -> Vec<Option<f64>> {
         rows.iter()
-            .map(|(_, trial, part)| figure.of(trial, part.flow, part.window).ok())
+            .map(|(_, trial, part)| figure.value_in(trial, part.flow, part.window).ok())
             .collect()
     };
     let columns: Vec<(&Figure, String, Vec<Option<f64>>)> = Figure::all()

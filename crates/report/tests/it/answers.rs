@@ -44,7 +44,7 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
             status,
             reasons: vec![Reason::new(
                 Rule::NotRun,
-                format!("why it is {}", status.word()),
+                format!("why it is {}", status.as_str()),
             )],
             ..Verdict::default()
         },
@@ -334,9 +334,9 @@ fn the_default_asks_for_no_loss_no_growing_queue_and_p99() {
         let no = one(status, 1_000);
         assert_eq!(
             (no.carries, &no.figure[..]),
-            (Some(Carries::No), status.word())
+            (Some(Carries::No), status.as_str())
         );
-        assert_eq!(no.reason, Some(format!("why it is {}", status.word())));
+        assert_eq!(no.reason, Some(format!("why it is {}", status.as_str())));
     }
     for status in [Status::ClientBound, Status::Unsteady, Status::Broken] {
         assert_eq!(

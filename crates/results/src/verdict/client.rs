@@ -306,7 +306,7 @@ impl Load {
             }
             (None, Some(quota)) => format!(
                 "the machine, of whose {cores} processors this container may use {},",
-                shown::given(quota)
+                shown::three_decimals(quota)
             ),
             (None, None) if cores == 0 => "the machine".to_owned(),
             (None, None) => format!("the machine with its {cores} processors"),

@@ -182,7 +182,7 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
         "{}",
         run.trial.messages.not_sent
     );
-    let said = run.trial.verdict.words().join("; ");
+    let said = run.trial.verdict.sentences().join("; ");
     assert!(!said.contains("could not be handed over"), "{said}");
 }
 

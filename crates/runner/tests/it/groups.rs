@@ -120,7 +120,7 @@ fn what_members_on_different_workers_got_is_reported_as_it_was() {
         ..Workers::default()
     };
     let run = on_threads(workload, behaviour, Settings::default(), workers);
-    let truth = Truth::of(&run.truth, run.record.epoch);
+    let truth = Truth::count(&run.truth, run.record.epoch);
     let t = &run.trial;
     assert_eq!(
         (

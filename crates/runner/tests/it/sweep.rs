@@ -308,7 +308,7 @@ fn table(found: &BTreeMap<Kind, VerdictCounts>) -> String {
     let mut out = String::from("| offered | measured | arrivals | delivery |");
     verdicts
         .iter()
-        .for_each(|status| out += &format!(" {} |", status.word()));
+        .for_each(|status| out += &format!(" {} |", status.as_str()));
     out += "\n|---|---|---|---|---|---|---|---|\n";
     for truth in [Truth::TooMuch, Truth::Spare] {
         let mut all = VerdictCounts::new();

@@ -485,7 +485,7 @@ fn table(found: &BTreeMap<(Family, Truth), VerdictCounts>) -> String {
     let mut out = String::from("| planted | truth |");
     VERDICTS
         .iter()
-        .for_each(|status| out += &format!(" {} |", status.word()));
+        .for_each(|status| out += &format!(" {} |", status.as_str()));
     out += " wrong |\n|---|---|---|---|---|---|---|\n";
     for ((family, truth), found) in found {
         let _ = write!(out, "| {} | {} |", family.words(), truth.words());

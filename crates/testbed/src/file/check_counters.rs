@@ -125,7 +125,7 @@ impl Counters {
             "labels",
         )?;
         for name in counter.not_at.keys() {
-            let asked = |c: &Capability| !c.asks().is_empty();
+            let asked = |c: &Capability| !c.requesting_settings().is_empty();
             if !name.parse::<Capability>().is_ok_and(|c| asked(&c)) {
                 return Err(FileFault::new(
                     format!("`{name}` is the name of no capability that settings ask for"),

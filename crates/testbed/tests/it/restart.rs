@@ -71,7 +71,7 @@ fn a_killed_system_comes_back_in_its_folder_on_its_ports() {
 
     assert_eq!(running.kill(), Stopped::Killed);
     assert!(pids.iter().all(|pid| !alive(*pid)));
-    assert!(running.ended().unwrap().contains("SIGKILL"));
+    assert!(running.exit_reason().unwrap().contains("SIGKILL"));
     assert_eq!(read("starts"), "start\n");
     // Connections are refused, but the port is not given to anybody.
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
@@ -81,7 +81,7 @@ fn a_killed_system_comes_back_in_its_folder_on_its_ports() {
     let took = running.restart().unwrap();
     assert!(can_bind(port), "nothing listens in this script");
     assert!(took >= Duration::from_millis(200), "the old log counted");
-    assert_eq!(running.ended(), None);
+    assert_eq!(running.exit_reason(), None);
     assert_eq!(port_of(&running), port);
     assert_eq!(running.target.scratch, folder);
     assert_eq!(read("starts").lines().count(), 2);

@@ -169,7 +169,7 @@ fn a_system_that_outgrows_its_memory_is_said_to_have_had_a_limit() {
         .expect("starts");
     let deadline = Instant::now() + Duration::from_secs(60);
     let end = loop {
-        if let Some(end) = running.ended() {
+        if let Some(end) = running.exit_reason() {
             break end;
         }
         assert!(Instant::now() < deadline, "it still grows");

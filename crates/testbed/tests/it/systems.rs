@@ -80,7 +80,7 @@ fn mosquitto_starts_serves_and_stops() {
         let testbed = Testbed::new().unwrap();
         let running = testbed.start(&mosquitto, variant, scratch.path()).unwrap();
         mqtt_connect(port_of(&running));
-        assert_eq!(running.ended(), None);
+        assert_eq!(running.exit_reason(), None);
         assert!(
             running
                 .version
@@ -285,11 +285,11 @@ fn a_server_killed_in_the_middle_is_noticed() {
     let running = start(&script(body, READY_LINE), scratch.path()).unwrap();
     let pids = running.pids();
     assert_eq!(pids.len(), 2);
-    assert_eq!(running.ended(), None);
+    assert_eq!(running.exit_reason(), None);
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(running.pid().unwrap(), libc::SIGKILL) };
-    until("its end", || running.ended().is_some());
-    let error = running.ended().unwrap();
+    until("its end", || running.exit_reason().is_some());
+    let error = running.exit_reason().unwrap();
     assert!(
         error.contains("SIGKILL") && error.contains("serving"),
         "{error}"
@@ -310,7 +310,7 @@ fn a_killed_guard_takes_the_server_with_it() {
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(running.root_pid().unwrap(), libc::SIGKILL) };
     until("its end", || !alive(pid));
-    assert!(running.ended().is_some());
+    assert!(running.exit_reason().is_some());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use pubgauge_driver::{
     Payload, Publish, TopicId,
 };
 
-use super::process::{Process, tell};
+use super::process::{Process, report};
 use super::{MARK, PAYLOAD, Rounds, cpu, header, parse, poll};
 
 /// Messages published between two looks at the fleet.
@@ -47,8 +47,8 @@ impl Repeat {
     fn finish(mut self) -> Figures {
         let received: Vec<f64> = self.subscriber.line().split(' ').map(parse).collect();
         let sent: f64 = parse(&self.publisher.line());
-        self.publisher.end();
-        self.subscriber.end();
+        self.publisher.wait();
+        self.subscriber.wait();
         let count = f64::from(self.count);
         Figures {
             per_second: (count - 1.0) / received[0],
@@ -100,7 +100,7 @@ impl Pairs<'_> {
         let mut both = order.map(|which| {
             let mut repeat = start(self.kinds[which], 0);
             std::thread::sleep(self.settle);
-            repeat.publisher.say("go");
+            repeat.publisher.send("go");
             (which, repeat.finish())
         });
         both.sort_by_key(|(which, _)| *which);
@@ -112,7 +112,7 @@ impl Pairs<'_> {
         let mut repeats = [start(a, 1), start(b, 2)];
         std::thread::sleep(self.settle);
         for which in order {
-            repeats[which].publisher.say("go");
+            repeats[which].publisher.send("go");
         }
         repeats.map(Repeat::finish)
     }
@@ -141,14 +141,14 @@ pub extern "C" fn go() {
 
 /// The publisher's last word. Until here, so that what a library still had to send is counted.
 pub fn tell_cpu() {
-    tell(&format!("{}", cpu::of_this_process() - CPU_AT_START.get()));
+    report(&format!("{}", cpu::of_this_process() - CPU_AT_START.get()));
 }
 
 /// The subscriber's last word: what time there was between the first message and the last.
 pub fn tell_time(seconds: f64) {
     assert!(seconds > 0.0, "the subscriber failed");
     let cpu = cpu::of_this_process() - CPU_AT_START.get();
-    tell(&format!("{seconds} {cpu}"));
+    report(&format!("{seconds} {cpu}"));
 }
 
 /// Publishes flat out as the engine does, with a header for each message and one time for a burst,

@@ -10,7 +10,7 @@ pub fn this_program() -> PathBuf {
 }
 
 /// Says a line to the bench that has started this process.
-pub fn tell(line: &str) {
+pub fn report(line: &str) {
     println!("{line}");
     std::io::stdout().flush().expect("writable");
 }
@@ -23,7 +23,7 @@ pub struct Process {
 
 impl Process {
     /// This program again.
-    pub fn again(arguments: &[&str]) -> Self {
+    pub fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(this_program());
         command.args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -45,13 +45,13 @@ impl Process {
     }
 
     /// Says a line to it.
-    pub fn say(&mut self, word: &str) {
+    pub fn send(&mut self, word: &str) {
         let input = self.child.stdin.as_mut().expect("piped");
         writeln!(input, "{word}").expect("writable");
     }
 
     /// Waits for its end.
-    pub fn end(mut self) {
+    pub fn wait(mut self) {
         assert!(self.child.wait().expect("a child").success());
     }
 }

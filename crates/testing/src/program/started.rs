@@ -39,7 +39,7 @@ impl Started<'_> {
         let end = Instant::now() + PATIENCE;
         while !holds() {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let done = self.said(code(status));
+                let done = self.outcome(code(status));
                 panic!("the program ended before {what}: {done:?}");
             }
             assert!(Instant::now() < end, "waited in vain for {what}");
@@ -89,12 +89,12 @@ impl Started<'_> {
         let end = Instant::now() + time;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                return self.said(code(status));
+                return self.outcome(code(status));
             }
             assert!(
                 Instant::now() < end,
                 "the program has not ended within {time:?}: {:?}",
-                self.said(0)
+                self.outcome(0)
             );
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -102,11 +102,11 @@ impl Started<'_> {
 
     /// Waits for the end.
     #[track_caller]
-    pub fn ends(self) -> Done {
+    pub fn wait_for_end(self) -> Done {
         self.ends_within(PATIENCE)
     }
 
-    fn said(&self, code: i32) -> Done {
+    fn outcome(&self, code: i32) -> Done {
         let text = |name: &str| {
             let bytes = std::fs::read(self.place.folder.path().join(name)).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()

@@ -46,7 +46,7 @@ fn so_many_ports_are_left() {
         let bind = || std::net::TcpListener::bind("127.0.0.1:0");
         let bound: Vec<_> = (0..6).map(|_| bind().expect("a port")).collect();
         let error = bind().expect_err("no port");
-        let told = Resource::ended(pubgauge_driver::Attempt::BindAnyPort, &error);
+        let told = Resource::exhausted_by(pubgauge_driver::Attempt::BindAnyPort, &error);
         assert_eq!((told, bound.len()), (Some(Resource::Ports), 6));
     });
 }

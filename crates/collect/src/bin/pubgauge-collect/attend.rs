@@ -77,7 +77,7 @@ impl Again<'_> {
 
     fn read(&self) {
         match config::read_again(self.path, &self.given, &self.config) {
-            Ok(config) => self.reloads.with(config),
+            Ok(config) => self.reloads.replace(config),
             Err(error) => {
                 let why = error.to_string();
                 (self.watch)(&Notice::NotReloaded { why });

@@ -138,7 +138,7 @@ impl Work<'_> {
             collector.run(until, &stop)
         })
         .map_err(ending)?;
-        output.show(&summary, || describe(&summary));
+        output.print_result(&summary, || describe(&summary));
         let is_once = until.quiet.is_some();
         let all_heard = !is_once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
         let all_reached = until.time.is_none() || summary.never_connected == 0;
@@ -196,7 +196,7 @@ fn configuration(args: &CollectArgs, given: &Given) -> Result<Config, Ending> {
         },
         ..CollectFile::default()
     };
-    Config::of(&written, Path::new(""), given.password.clone()).map_err(|faults| {
+    Config::from_written(&written, Path::new(""), given.password.clone()).map_err(|faults| {
         let each: Vec<String> = faults.iter().map(of_flag).collect();
         Ending::bad_input(each.join("\n"))
     })

@@ -28,7 +28,7 @@ pub fn compact(dir: &Path, older_than: &str, target: &str, output: &Output) -> R
     let now_s = now.map_or(0, |now| now.as_secs().cast_signed());
     let stop = signals::install(Reactions::default()).map_err(Ending::not_valid)?;
     let compacted = compact::compact(dir, options, now_s, &stop).map_err(ending)?;
-    output.show(&compacted, || in_words(&compacted));
+    output.print_result(&compacted, || in_words(&compacted));
     let is_through = compacted.left.is_empty() && !compacted.stopped;
     Ok(match (compacted.faults.is_empty(), is_through) {
         (false, _) => CRITERION,

@@ -46,7 +46,7 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
     };
     let replayed =
         replay::replay(&args.dir, &target, &options, &stop, &mut show).map_err(ending)?;
-    args.output.show(&replayed, || in_words(&replayed));
+    args.output.print_result(&replayed, || in_words(&replayed));
     let Replayed {
         refused,
         not_kept,

@@ -23,8 +23,9 @@ pub fn verify(args: &VerifyArgs) -> Result<i32, Ending> {
         }
     })
     .map_err(ending)?;
-    found.sequence = sequences.map(Sequences::found);
-    args.output.show(&found, || in_words(&args.dir, &found));
+    found.sequence = sequences.map(Sequences::findings);
+    args.output
+        .print_result(&found, || in_words(&args.dir, &found));
     let sequence = found.sequence.as_ref();
     let is_whole = found.faults.is_empty() && sequence.is_none_or(|found| found.missing == 0);
     let is_seen = found.not_seen.is_empty()

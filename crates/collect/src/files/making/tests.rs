@@ -128,7 +128,7 @@ fn a_number_that_no_file_has_is_told() {
     let closed = segment(&folder, 1, &messages);
     finished(&folder, &closed, &by_site(9));
     // The list without the file of `b`, which is removed.
-    let (entries, _) = manifest::read(folder.own()).unwrap();
+    let (entries, _) = manifest::read(folder.collectors_folder()).unwrap();
     let of_b = |entry: &manifest::Entry| matches!(entry, manifest::Entry::File(file) if file.path.starts_with("site=b"));
     let list = data.path().join("collectors/c/files.ndjson");
     std::fs::remove_file(list).unwrap();
@@ -137,7 +137,7 @@ fn a_number_that_no_file_has_is_told() {
         .filter(|entry| !of_b(entry))
         .cloned()
         .collect();
-    manifest::append(folder.own(), &rest).unwrap();
+    manifest::append(folder.collectors_folder(), &rest).unwrap();
     std::fs::remove_dir_all(data.path().join("site=b")).unwrap();
     let faults = verify(data.path()).unwrap().faults;
     let told: Vec<_> = faults.iter().map(|fault| &*fault.what).collect();
@@ -212,7 +212,7 @@ fn open_files_let_go_of_a_buffer_together() {
         }
         let frames = Bytes::from(frames);
         for message in crate::message::Messages::new(7, &frames) {
-            making.put(&frames, &message).unwrap();
+            making.add(&frames, &message).unwrap();
         }
         // Of this one and whoever reads it alone: nobody holds the one before.
         let held = making.files.iter_mut().filter(|file| file.holds()).count();

@@ -59,7 +59,7 @@ impl Frames {
                 break;
             }
             let opcode = *opcode;
-            self.end(opcode);
+            self.finish_frame(opcode);
         }
         bytes.truncate(kept);
         Ok(())
@@ -72,7 +72,7 @@ impl Frames {
 
     /// Bytes that it has memory for.
     #[cfg(test)]
-    pub fn kept(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.header.capacity() + self.control.capacity()
     }
 
@@ -121,7 +121,7 @@ impl Frames {
     }
 
     /// All of a frame came.
-    fn end(&mut self, opcode: OpCode) {
+    fn finish_frame(&mut self, opcode: OpCode) {
         self.frame = None;
         match opcode {
             OpCode::Control(Control::Ping) => self.ping = Some(std::mem::take(&mut self.control)),

@@ -159,7 +159,7 @@ fn record(message: &Message<'_>) -> Record {
 }
 
 impl Sink for Kafka {
-    fn place(&self) -> String {
+    fn description(&self) -> String {
         self.place.clone()
     }
 
@@ -191,7 +191,7 @@ impl Sink for Kafka {
         Ok(())
     }
 
-    fn put(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn deliver(&mut self, shared: &Shared) -> Result<(), Failure> {
         while let Some(batch) = self.batches.front() {
             let produced = self.partitions[batch.partition]
                 .produce(batch.records.clone(), Compression::NoCompression);

@@ -64,7 +64,7 @@ impl Objects {
 }
 
 impl Sink for Objects {
-    fn place(&self) -> String {
+    fn description(&self) -> String {
         self.place.clone()
     }
 
@@ -76,10 +76,10 @@ impl Sink for Objects {
         Ok(())
     }
 
-    fn put(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn deliver(&mut self, shared: &Shared) -> Result<(), Failure> {
         while let Some(file) = self.made.front() {
             let put = self.client.store(&shared.watch)?;
-            let put = put.put(&file.path, file.bytes.clone());
+            let put = put.upload(&file.path, file.bytes.clone());
             let put = put.inspect_err(|_| self.client.doubt())?;
             if put.is_none() {
                 return Err(Failure {

@@ -34,11 +34,14 @@ fn begun(data: &Path, entries: &[Entry]) -> (Vec<String>, Vec<String>) {
         waker: Waker::new().unwrap(),
     };
     let folder = Arc::new(Folder::open(data, Some("c"), Access::Owner).unwrap());
-    folder.own().write(manifest::LIST, "").unwrap();
+    folder
+        .collectors_folder()
+        .write(manifest::LIST, "")
+        .unwrap();
     folder.list(entries).unwrap();
     let uploader = Uploader::new(&shared, &folder, &upload(), Arc::default()).unwrap();
     let to = upload().place;
-    let (listed, _) = manifest::read(folder.own()).unwrap();
+    let (listed, _) = manifest::read(folder.collectors_folder()).unwrap();
     assert_eq!(listed.last(), Some(&Entry::Uploading { to }));
     let waiting = uploader.waiting.iter().map(|file| file.path.clone());
     let waiting = waiting.collect();

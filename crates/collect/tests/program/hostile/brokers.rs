@@ -45,7 +45,7 @@ pub fn broker_misbehaves(dice: &mut Dice) {
     command.args(["--on", &beside.address(), "--once"]);
     ended_well(&place.spawn(command).ends_within(ENDS_WITHIN));
     let (broker, mut stored) = (format!("127.0.0.1:{}", beside.port), BTreeSet::new());
-    for file in files_below(&place.at("data")) {
+    for file in files_below(&place.path_to("data")) {
         if file
             .extension()
             .is_some_and(|extension| extension == "ndjson")

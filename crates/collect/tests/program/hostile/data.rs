@@ -31,10 +31,10 @@ fn known() -> &'static Place {
         for form in ["parquet", "ndjson"] {
             let run = begin(form);
             run.signal(libc::SIGTERM);
-            run.ends().exits(0);
+            run.wait_for_end().exits(0);
         }
         let run = begin("parquet");
-        let log = place.at("data/collectors");
+        let log = place.path_to("data/collectors");
         let holds = || {
             files_below(&log).iter().any(|file| {
                 let name = file.extension().is_some_and(|extension| extension == "log");
@@ -54,7 +54,7 @@ fn known() -> &'static Place {
 fn put_in_place(place: &Place, file: &std::path::Path, dice: &mut Dice) {
     std::fs::remove_file(file).unwrap();
     match dice.below(5) {
-        0 => symlink(place.at("theirs"), file).unwrap(),
+        0 => symlink(place.path_to("theirs"), file).unwrap(),
         1 => symlink("/dev/zero", file).unwrap(),
         2 => std::fs::create_dir(file).unwrap(),
         3 => assert!(Command::new("mkfifo").arg(file).status().unwrap().success()),
@@ -68,9 +68,9 @@ fn put_in_place(place: &Place, file: &std::path::Path, dice: &mut Dice) {
 /// Verifies a changed folder, and collects into it from nobody.
 pub fn changed(dice: &mut Dice) {
     let place = new_place();
-    copied(&known().at("data"), &place.at("data"));
+    copied(&known().path_to("data"), &place.path_to("data"));
     place.write("theirs", "theirs");
-    let files = files_below(&place.at("data"));
+    let files = files_below(&place.path_to("data"));
     for _ in 0..=dice.below(2) {
         let file = &files[dice.below(files.len())];
         let Ok(text) = std::fs::read(file) else {
@@ -87,5 +87,5 @@ pub fn changed(dice: &mut Dice) {
     let args = ["--topic", "m/#", "--to", "data", "--on", &nobody];
     reads(&place, &[&args[..], &["--for", "100ms"]].concat());
     reads(&place, &["verify", "data"]);
-    assert_eq!(std::fs::read(place.at("theirs")).unwrap(), b"theirs");
+    assert_eq!(std::fs::read(place.path_to("theirs")).unwrap(), b"theirs");
 }

@@ -220,7 +220,7 @@ impl Bench {
             if consuming { "c" } else { "p" }
         );
         // The queue as the driver makes it, empty, or filled for whoever consumes.
-        let target = Target::at(&self.endpoint);
+        let target = Target::single(&self.endpoint);
         let mut prepared = pubgauge_testing::Rig::open(&AmqpDriver, target, mode.settings());
         prepared.seen.count_only = true;
         let client = prepared.client(&spec("prepare"));
@@ -331,7 +331,7 @@ fn open(endpoint: &str, settings: Settings) -> Box<dyn Fleet> {
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients: 1,
-        ..config(Target::at(endpoint), settings)
+        ..config(Target::single(endpoint), settings)
     };
     AmqpDriver.open(config).expect("the fleet opens")
 }
@@ -380,7 +380,7 @@ fn consume(mode: Mode, endpoint: &str, topic: &str, count: u64) {
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("consumer")).expect("connects");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
-    let group = Subscription::to(topic).of_group("g");
+    let group = Subscription::matching(topic).of_group("g");
     fleet.subscribe(client, &group).expect("subscribes");
     poll_until(&mut *fleet, &mut sink, |s| s.delivered >= count);
     assert_eq!((sink.delivered, sink.foreign), (count, 0));

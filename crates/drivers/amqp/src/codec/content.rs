@@ -74,7 +74,7 @@ impl<'a> ContentHeader<'a> {
         out.extend_from_slice(&self.body_size.to_be_bytes());
         out.extend_from_slice(&flags.to_be_bytes());
         if let Some(headers) = &p.headers {
-            headers.put(out)?;
+            headers.encode(out)?;
         }
         out.extend(p.delivery_mode);
         out.extend(p.priority);

@@ -107,7 +107,7 @@ macro_rules! methods {
                     $(Method::$name(method) => {
                         out.extend_from_slice(&u16::to_be_bytes($class));
                         out.extend_from_slice(&u16::to_be_bytes($id));
-                        $(Field::put(&method.$field, out)?;)*
+                        $(Field::encode(&method.$field, out)?;)*
                         let _ = method;
                     })*
                 }

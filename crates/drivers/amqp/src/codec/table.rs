@@ -53,7 +53,7 @@ impl<'a> Field<'a> for Table<'a> {
         reader.long().map(Table::from_bytes)
     }
 
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_long(self.as_bytes(), out)
     }
 }
@@ -119,12 +119,12 @@ impl TableBuf {
     /// A name of more than 255 bytes, a string or table of more than 4 GiB. Nothing was added.
     pub fn push(&mut self, name: &str, value: Value<'_>) -> Result<&mut Self, EncodeError> {
         let at = self.0.len();
-        self.put(name, value)
+        self.insert(name, value)
             .inspect_err(|_| self.0.truncate(at))
             .map(|()| self)
     }
 
-    fn put(&mut self, name: &str, value: Value<'_>) -> Result<(), EncodeError> {
+    fn insert(&mut self, name: &str, value: Value<'_>) -> Result<(), EncodeError> {
         put_short(name.as_bytes(), &mut self.0)?;
         match value {
             Value::Bool(value) => self.0.extend_from_slice(&[b't', u8::from(value)]),

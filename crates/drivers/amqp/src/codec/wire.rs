@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
 /// A field of a method.
 pub(crate) trait Field<'a>: Sized {
     fn get(reader: &mut Reader<'a>) -> Option<Self>;
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError>;
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError>;
 }
 
 macro_rules! number {
@@ -68,7 +68,7 @@ macro_rules! number {
                 reader.$t()
             }
             #[inline]
-            fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+            fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
                 out.extend_from_slice(&self.to_be_bytes());
                 Ok(())
             }
@@ -84,7 +84,7 @@ impl<'a> Field<'a> for &'a [u8] {
         reader.short()
     }
 
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_short(self, out)
     }
 }
@@ -98,7 +98,7 @@ impl<'a> Field<'a> for Long<'a> {
         reader.long().map(Long)
     }
 
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_long(self.0, out)
     }
 }

@@ -233,7 +233,7 @@ fn failure(stage: u8, answer: impl FnOnce(&mut Peer) + Send + 'static) -> String
     let client = rig.fleet.connect(&spec(stage == 2)).unwrap();
     if stage > 2 {
         rig.until("connected", |s| !s.connected.is_empty());
-        let subscription = Subscription::to("a");
+        let subscription = Subscription::matching("a");
         rig.fleet.subscribe(client, &subscription).unwrap();
     }
     rig.until("failed", |s| !s.failed.is_empty());

@@ -56,7 +56,7 @@ impl Library for Cyclone {
             && publisher.pending > 0
             && self
                 .batches
-                .exceeded(self.batches.with(publisher.pending, bytes))
+                .exceeded(self.batches.bytes_with(publisher.pending, bytes))
         {
             writer.flush();
             publisher.pending = 0;
@@ -76,7 +76,7 @@ impl Library for Cyclone {
             if self.batches.sent(bytes) {
                 self.batches.adapt(monotonic_now());
             }
-            publisher.pending = self.batches.with(publisher.pending, bytes);
+            publisher.pending = self.batches.bytes_with(publisher.pending, bytes);
             if self.batches.complete(publisher.pending) {
                 writer.flush();
                 publisher.pending = 0;
@@ -217,7 +217,7 @@ impl Library for Cyclone {
         if self.gathers() {
             self.batches.restart(monotonic_now());
         }
-        std::mem::take(&mut self.look) | self.domain.heard()
+        std::mem::take(&mut self.look) | self.domain.has_received()
     }
 
     fn has_room(&self, publisher: &Publisher, due: bool) -> bool {
@@ -252,7 +252,9 @@ impl Cyclone {
             events.arrived();
             for at in 0..self.taken.len() {
                 let sample = self.taken.get(at);
-                let (topic, wanted) = subscriber.topics.of(&subscriber.reader, sample.publication);
+                let (topic, wanted) = subscriber
+                    .topics
+                    .topic_of(&subscriber.reader, sample.publication);
                 if wanted {
                     let delivery = Delivery {
                         payload: sample.payload,

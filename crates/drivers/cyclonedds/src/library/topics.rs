@@ -47,7 +47,7 @@ impl Topics {
 
     /// The topic of a writer's messages, and whether they are wanted.
     #[inline]
-    pub(super) fn of(&mut self, reader: &Reader, publication: u64) -> (Option<&str>, bool) {
+    pub(super) fn topic_of(&mut self, reader: &Reader, publication: u64) -> (Option<&str>, bool) {
         match self {
             Topics::One(topic) => (Some(topic), true),
             Topics::ByWriter {

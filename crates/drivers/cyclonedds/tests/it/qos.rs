@@ -340,7 +340,7 @@ fn what_cannot_be_is_said() {
     rig.subscribe(id, "a/#");
     let twice = rig
         .fleet
-        .subscribe(id, &Subscription::to("a/b"))
+        .subscribe(id, &Subscription::matching("a/b"))
         .unwrap_err();
     assert!(twice.to_string().contains("overlap"), "{twice}");
     assert!(rig.fleet.advertise(id, "a/*").is_err());
@@ -383,7 +383,7 @@ fn writers_with_another_qos_are_counted() {
 #[test]
 fn another_domain_hears_nothing() {
     let none = Target::default();
-    let url = Target::at("dds://localhost/211");
+    let url = Target::single("dds://localhost/211");
     // By the endpoint and by the native setting.
     let mut out = open(&native(json!({"domain": 211})), &none, 1);
     let mut same = open(&settings(json!({})), &url, 2);

@@ -48,7 +48,7 @@ impl Library for FastDds {
     fn end_writer(&mut self, writer: Writer, wait: Nanos) {
         // Best-effort samples are never acknowledged.
         let wait = if self.options.reliable { wait } else { 0 };
-        writer.end(i64::try_from(wait).unwrap_or(i64::MAX));
+        writer.finish(i64::try_from(wait).unwrap_or(i64::MAX));
     }
 
     /// The next poll applies it.

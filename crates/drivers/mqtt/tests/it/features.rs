@@ -131,8 +131,9 @@ fn durable_session(port: u16) {
 
 #[test]
 fn a_durable_session_outlives_the_broker_if_it_has_persistence() {
-    let mut broker =
-        Mosquitto::with("allow_anonymous true\npersistence true\npersistence_location {dir}/");
+    let mut broker = Mosquitto::start_with(
+        "allow_anonymous true\npersistence true\npersistence_location {dir}/",
+    );
     let mut rig = on(broker.port, durable("5", Reliability::AtLeastOnce));
     let s = rig.named("s");
     rig.subscribe(s, "kept");
@@ -269,7 +270,7 @@ fn many_connections(port: u16) {
         }
     }
     for id in &ids {
-        let subscription = Subscription::to(format!("to/{}", id.0));
+        let subscription = Subscription::matching(format!("to/{}", id.0));
         rig.fleet.subscribe(*id, &subscription).unwrap();
     }
     rig.until("subscribed", |s| s.subscribed.len() == count);
@@ -289,7 +290,7 @@ fn many_connections(port: u16) {
 
 #[test]
 fn a_limit_on_connections_is_told() {
-    let broker = Mosquitto::with("allow_anonymous true\nmax_connections 2");
+    let broker = Mosquitto::start_with("allow_anonymous true\nmax_connections 2");
     let mut rig = on(broker.port, common::version("5"));
     for n in 0..4 {
         rig.fleet.connect(&Rig::spec(&format!("c{n}"))).unwrap();

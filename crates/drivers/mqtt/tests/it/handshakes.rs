@@ -447,7 +447,7 @@ fn a_connect_says_what_the_settings_say() {
         will: Some(will),
         ..Rig::spec("device-1")
     });
-    let plain = Subscription::to("a/+");
+    let plain = Subscription::matching("a/+");
     rig.fleet.subscribe(c, &plain).unwrap();
     rig.until("refused", |s| s.refused.len() == 1);
     assert!(
@@ -455,7 +455,7 @@ fn a_connect_says_what_the_settings_say() {
         "{:?}",
         rig.seen.refused
     );
-    let grouped = Subscription::to("b").of_group("g");
+    let grouped = Subscription::matching("b").of_group("g");
     rig.fleet.subscribe(c, &grouped).unwrap();
     rig.until("refused", |s| s.refused.len() == 2);
     assert!(
@@ -464,11 +464,11 @@ fn a_connect_says_what_the_settings_say() {
         rig.seen.refused
     );
     for bad in [
-        Subscription::to("a#"),
-        Subscription::to(""),
-        Subscription::to("a").of_group("x/y"),
-        Subscription::to("a").of_group("+"),
-        Subscription::to("#/a"),
+        Subscription::matching("a#"),
+        Subscription::matching(""),
+        Subscription::matching("a").of_group("x/y"),
+        Subscription::matching("a").of_group("+"),
+        Subscription::matching("#/a"),
     ] {
         // A group with a slash would silently become another group and filter.
         let refused = rig.fleet.subscribe(c, &bad);

@@ -49,12 +49,12 @@ fn tls_with_client_certificates() {
     let authority = Authority::new();
     let full = authority.both_sides("meter");
     let dir = authority.dir().display();
-    let broker = Mosquitto::with(&format!(
+    let broker = Mosquitto::start_with(&format!(
         "allow_anonymous true\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
     ));
     let secure = |tls: Tls, host: &str| Target {
         tls: Some(tls),
-        ..Target::at(format!("mqtts://{host}:{}", broker.port))
+        ..Target::single(format!("mqtts://{host}:{}", broker.port))
     };
     let ca = Tls {
         ca_file: full.ca_file.clone(),
@@ -119,7 +119,7 @@ fn a_port_without_tls_is_told() {
     };
     let target = Target {
         tls: Some(insecure),
-        ..Target::at(format!("mqtts://localhost:{}", broker.port))
+        ..Target::single(format!("mqtts://localhost:{}", broker.port))
     };
     let why = Rig::failure(&MqttDriver, target, Settings::default());
     assert!(why.contains("during the TLS handshake"), "{why}");
@@ -150,7 +150,7 @@ fn certificates_that_cannot_be_read_are_named() {
     ] {
         let target = Target {
             tls: Some(tls),
-            ..Target::at("mqtts://127.0.0.1:1")
+            ..Target::single("mqtts://127.0.0.1:1")
         };
         let opened = MqttDriver.open(config(target, Settings::default()));
         let error = opened.err().expect("it cannot be opened");

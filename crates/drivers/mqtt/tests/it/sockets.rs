@@ -43,7 +43,7 @@ fn publishers_and_subscribers_have_ports_of_their_own() {
         format!("mqtt://127.0.0.1:{first},{second}"),
         format!("mqtt://127.0.0.1:{first},127.0.0.1:{second}"),
     ] {
-        let mut rig = open(Target::at(endpoint), common::version("3.1.1"));
+        let mut rig = open(Target::single(endpoint), common::version("3.1.1"));
         for spec in [
             client("subscriber", false, true),
             client("publisher", true, false),
@@ -94,7 +94,7 @@ fn socket_options_reach_the_socket() {
     let of = |settings: &Settings| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
-        let mut rig = open(Target::at(format!("mqtt://{peer}")), settings.clone());
+        let mut rig = open(Target::single(format!("mqtt://{peer}")), settings.clone());
         rig.fleet.connect(&client("c", true, false)).unwrap();
         rig.poll_for(MOMENT);
         options_of_connection_to(peer)

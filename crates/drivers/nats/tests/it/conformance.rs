@@ -60,7 +60,7 @@ fn logins_and_permissions_are_told_in_words() {
     let mut allowed = rig(login("meter", Some("right")));
     let client = allowed.named("c");
     for filter in ["closed/a", "open/a"] {
-        let subscription = Subscription::to(filter);
+        let subscription = Subscription::matching(filter);
         allowed.fleet.subscribe(client, &subscription).unwrap();
     }
     allowed.until("both", |s| s.subscribed.len() + s.refused.len() == 2);
@@ -98,7 +98,7 @@ fn a_password_alone_is_a_token() {
 #[test]
 fn tls_begins_after_info() {
     let folder = tempfile::tempdir().unwrap();
-    let (certificate, key) = SelfSigned::EndEntity.make(folder.path());
+    let (certificate, key) = SelfSigned::EndEntity.write(folder.path());
     let server = start(&format!(
         "tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n"
     ));
@@ -108,7 +108,7 @@ fn tls_begins_after_info() {
             ca_file: Some(certificate),
             ..Tls::default()
         }),
-        ..Target::at(endpoint(&server))
+        ..Target::single(endpoint(&server))
     };
     let mut encrypted = rig(secure.clone());
     let subscriber = encrypted.named("s");
@@ -141,7 +141,7 @@ fn tls_begins_after_info() {
             insecure: true,
             ..Tls::default()
         }),
-        ..Target::at(endpoint(&plain))
+        ..Target::single(endpoint(&plain))
     };
     assert!(failure(without).contains("has no TLS"));
 }
@@ -159,7 +159,7 @@ fn what_comes_between_info_and_tls_is_not_believed() {
             insecure: true,
             ..Tls::default()
         }),
-        ..Target::at(format!("nats+tls://127.0.0.1:{port}"))
+        ..Target::single(format!("nats+tls://127.0.0.1:{port}"))
     };
     assert!(failure(target).contains("data between INFO and TLS"));
     server.join().unwrap();

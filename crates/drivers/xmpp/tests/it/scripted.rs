@@ -83,7 +83,7 @@ fn server(what: impl FnOnce(&mut Peer) + Send + 'static) -> (Target, JoinHandle<
     let target = Target {
         username: Some("u".into()),
         password: Some(Secret::new("p")),
-        ..Target::at(format!("xmpp://127.0.0.1:{port}/localhost"))
+        ..Target::single(format!("xmpp://127.0.0.1:{port}/localhost"))
     };
     (target, thread)
 }
@@ -416,7 +416,7 @@ fn a_full_queue_drops_where_that_is_wanted() {
 
 #[test]
 fn nobody_there_is_told_with_advice() {
-    let target = Target::at(format!("xmpp://127.0.0.1:{}", free_port()));
+    let target = Target::single(format!("xmpp://127.0.0.1:{}", free_port()));
     let why = Rig::failure(&XmppDriver, target, Settings::default());
     assert!(why.contains("refused") && why.contains("hint"), "{why}");
 }

@@ -23,7 +23,7 @@ const ENOUGH: usize = 32;
 /// An error of libzmq or of the system in words, with what to do about it.
 pub(super) fn failed(what: &str, attempt: Attempt, error: &io::Error) -> DriverError {
     let text = format!("{what}: {}", explain(error));
-    match Resource::ended(attempt, error) {
+    match Resource::exhausted_by(attempt, error) {
         Some(Resource::Descriptors) => out_of_descriptors(text),
         Some(resource) => DriverError::exhausted(text, resource),
         None => DriverError::new(text),

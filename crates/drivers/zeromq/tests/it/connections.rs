@@ -375,12 +375,12 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
     let driver = ZeromqDriver;
     let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
     let (id, _) = rig.connect(&subscriber("s", &[]));
-    let group = Subscription::to("a").of_group("g");
+    let group = Subscription::matching("a").of_group("g");
     let refused = rig.fleet.subscribe(id, &group).unwrap_err();
     assert!(refused.to_string().contains("group"), "{refused}");
     let plus = rig
         .fleet
-        .subscribe(id, &Subscription::to("a/+"))
+        .subscribe(id, &Subscription::matching("a/+"))
         .unwrap_err();
     assert!(plus.to_string().contains("prefixes"), "{plus}");
     let will = pubgauge_driver::ClientSpec {
@@ -402,7 +402,7 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
 
 #[test]
 fn endpoints_must_be_forwarders() {
-    let other = Target::at("mqtt://127.0.0.1:1883");
+    let other = Target::single("mqtt://127.0.0.1:1883");
     let opened = ZeromqDriver.open(config(other, Settings::default()));
     let error = opened.err().expect("refused").to_string();
     assert!(error.contains("mqtt://127.0.0.1:1883"), "{error}");

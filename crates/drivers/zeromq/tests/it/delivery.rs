@@ -182,7 +182,7 @@ fn conflate_delivers_only_the_newest() {
     let second = pair
         .subscribing
         .fleet
-        .subscribe(pair.to, &Subscription::to("c"));
+        .subscribe(pair.to, &Subscription::matching("c"));
     assert!(second.unwrap_err().to_string().contains("one subscription"));
 }
 

@@ -288,12 +288,14 @@ fn what_a_queue_cannot_be_is_refused() {
         ZeromqDriver.check_subscription(&point_to_point(), &target, &subscription)
     };
     for wildcard in ["a/#", "+/b", "#"] {
-        let why = check(Subscription::to(wildcard)).unwrap_err().to_string();
+        let why = check(Subscription::matching(wildcard))
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("names its topic"), "{why}");
     }
     // Receivers share in any case.
-    assert!(check(Subscription::to("a/b").of_group("g")).is_ok());
-    let forwarder = Target::at("zmq-forwarder+tcp://127.0.0.1:1,2");
+    assert!(check(Subscription::matching("a/b").of_group("g")).is_ok());
+    let forwarder = Target::single("zmq-forwarder+tcp://127.0.0.1:1,2");
     let refused = ZeromqDriver
         .resolve(&point_to_point(), &forwarder)
         .unwrap_err();

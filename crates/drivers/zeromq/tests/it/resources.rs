@@ -49,7 +49,7 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Rig, Failure> 
         up(&mut rig, id)?;
         for topic in 0..6 {
             let filter = format!("t/{}/{}", topic / 2, topic % 2);
-            rig.fleet.subscribe(id, &Subscription::to(&filter))?;
+            rig.fleet.subscribe(id, &Subscription::matching(&filter))?;
         }
     }
     // Until all is heard: under point-to-point the queues are connected to only now.
@@ -256,7 +256,7 @@ fn a_forwarder_runs_out_of_descriptors() {
         .map_while(Result::ok)
         .find_map(|line| Some(line.split_once("serves ")?.1.to_owned()))
         .expect("serves");
-    let mut rig = Rig::open(ZeromqDriver, settings, Target::at(address), 0);
+    let mut rig = Rig::open(ZeromqDriver, settings, Target::single(address), 0);
     let failure = (0..100).find_map(|n| {
         let spec = subscriber(&format!("s{n}"), &[]);
         let id = rig.fleet.connect(&spec).expect("begins");

@@ -70,7 +70,7 @@ impl Place {
             assert!(text.contains(from), "systems/{of}.toml has no {from:?}");
             text = text.replacen(from, to, 1);
         }
-        std::fs::create_dir_all(self.at("mine")).unwrap();
+        std::fs::create_dir_all(self.path_to("mine")).unwrap();
         self.write(&format!("mine/{name}.toml"), text)
     }
 
@@ -86,7 +86,7 @@ impl Place {
     /// `results.json` of a run.
     #[track_caller]
     pub fn results(&self, run: &str) -> Value {
-        let path = self.at(run).join("results.json");
+        let path = self.path_to(run).join("results.json");
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
         let results = serde_json::from_str(&text).unwrap();

@@ -41,24 +41,24 @@ const VERBS: [&[&str]; 5] = [
 
 /// Puts a link there to a file and a folder of the user's, and does this and that.
 fn planted(place: &Place, name: &str, verbs: &[&[&str]]) {
-    let stranger = place.at("stranger");
+    let stranger = place.path_to("stranger");
     let _ = std::fs::remove_dir_all(&stranger);
-    copied(&place.at("run"), &stranger);
+    copied(&place.path_to("run"), &stranger);
     let link = stranger.join(name);
     std::fs::create_dir_all(link.parent().unwrap()).unwrap();
     let theirs = if link.is_dir() || name == "export" {
-        place.at("theirs")
+        place.path_to("theirs")
     } else {
-        place.at("theirs/file")
+        place.path_to("theirs/file")
     };
     let _ = std::fs::remove_file(&link);
     let _ = std::fs::remove_dir_all(&link);
     symlink(&theirs, &link).unwrap();
     for verb in verbs {
         ended_well(&place.run(verb));
-        let files = files_below(&place.at("theirs"));
+        let files = files_below(&place.path_to("theirs"));
         assert_eq!(files.len(), 2, "{name}, {verb:?}: {files:?}");
-        let text = std::fs::read_to_string(place.at("theirs/file")).unwrap();
+        let text = std::fs::read_to_string(place.path_to("theirs/file")).unwrap();
         assert_eq!(text, "theirs", "{name}, {verb:?}");
     }
 }
@@ -67,8 +67,8 @@ fn planted(place: &Place, name: &str, verbs: &[&[&str]]) {
 fn with_a_run() -> Place {
     let place = Place::new();
     place.run(&short_run("simulated"));
-    std::fs::remove_dir_all(place.at("run/trials/0002")).unwrap();
-    std::fs::create_dir_all(place.at("theirs/.0001.partial")).unwrap();
+    std::fs::remove_dir_all(place.path_to("run/trials/0002")).unwrap();
+    std::fs::create_dir_all(place.path_to("theirs/.0001.partial")).unwrap();
     place.write("theirs/file", "theirs");
     place.write("theirs/.0001.partial/trial.json", "theirs");
     place
@@ -89,10 +89,10 @@ fn nothing_is_written_through_a_link() {
         planted(&place, name, &VERBS[..3]);
     }
     // The whole folder of a study is a link.
-    std::fs::remove_dir_all(place.at("stranger")).unwrap();
-    std::fs::rename(place.at("run"), place.at("theirs/run")).unwrap();
-    symlink(place.at("theirs/run"), place.at("stranger")).unwrap();
-    let before = files_below(&place.at("theirs"));
+    std::fs::remove_dir_all(place.path_to("stranger")).unwrap();
+    std::fs::rename(place.path_to("run"), place.path_to("theirs/run")).unwrap();
+    symlink(place.path_to("theirs/run"), place.path_to("stranger")).unwrap();
+    let before = files_below(&place.path_to("theirs"));
     ended_well(&place.run(&["report", "."]));
-    assert_eq!(files_below(&place.at("theirs")), before);
+    assert_eq!(files_below(&place.path_to("theirs")), before);
 }

@@ -42,7 +42,7 @@ fn short_run(system: &str) -> Vec<&str> {
 #[track_caller]
 fn goes_on(place: &Place, system: &str) {
     // It may have ended before anything was in its folder.
-    let begun = place.at("run").read_dir();
+    let begun = place.path_to("run").read_dir();
     let begun = begun.is_ok_and(|mut files| files.next().is_some());
     let resumed = begun.then(|| place.run(&["run", "--resume", "run"]));
     resumed.iter().for_each(ended_well);
@@ -104,7 +104,7 @@ fn mutated_system(dice: &mut Dice) {
     let known = ["mosquitto", "nats", "rabbitmq", "ejabberd", "artemis"];
     let name = dice.one_of(&known);
     let text = std::fs::read(repository(&format!("systems/{name}.toml"))).unwrap();
-    std::fs::create_dir(place.at("own")).unwrap();
+    std::fs::create_dir(place.path_to("own")).unwrap();
     place.write("own/mutated.toml", mutated(&text, dice));
     reads(
         &place,
@@ -129,7 +129,7 @@ fn mutated_trace(dice: &mut Dice) {
 fn mutated_results(dice: &mut Dice) {
     let place = Place::new();
     place.run(&short_run("simulated"));
-    let files = files_below(&place.at("run"));
+    let files = files_below(&place.path_to("run"));
     let file = &files[dice.below(files.len())];
     let text = std::fs::read(file).unwrap();
     std::fs::write(file, mutated(&text, dice)).unwrap();
@@ -159,7 +159,7 @@ fn limited(dice: &mut Dice) {
         0 => format!("-f {}", dice.below(64)),
         _ => format!("-n {}", 16 + dice.below(200)),
     };
-    let done = place.finish(place.after(&format!("ulimit {limit}"), &short_run(system)));
+    let done = place.finish(place.command_after(&format!("ulimit {limit}"), &short_run(system)));
     assert!((0..=3).contains(&done.code), "ulimit {limit}: {done:?}");
     assert!(
         !done.err.contains("panicked at"),

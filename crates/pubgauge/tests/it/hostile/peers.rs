@@ -50,7 +50,7 @@ pub fn end_servers() {
 /// Where a server is, and who may log in: endpoint, user, password.
 fn server(which: (&'static str, Option<&'static str>)) -> (String, Option<(String, String)>) {
     let mut servers = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-    servers.retain(|_, (running, _)| running.ended().is_none());
+    servers.retain(|_, (running, _)| running.exit_reason().is_none());
     let (running, _) = servers.entry(which).or_insert_with(|| {
         let (name, variant) = which;
         let text = std::fs::read_to_string(repository(&format!("systems/{name}.toml"))).unwrap();

@@ -102,7 +102,7 @@ fn active(page: &str) -> BTreeSet<String> {
 }
 
 fn page(place: &Place) -> Option<String> {
-    std::fs::read_to_string(place.at("run/report.html")).ok()
+    std::fs::read_to_string(place.path_to("run/report.html")).ok()
 }
 
 /// Every cell of a table in CSV that a spreadsheet would execute.
@@ -133,7 +133,7 @@ pub(super) fn in_results(dice: &mut Dice) {
     let before = active(&page(&place).unwrap());
     let one_in = 1 + dice.below(12);
     let mut exchanged = 0;
-    for file in files_below(&place.at("run")) {
+    for file in files_below(&place.path_to("run")) {
         if file.extension().is_none_or(|of| of != "json") || dice.below(3) == 0 {
             continue;
         }
@@ -141,7 +141,7 @@ pub(super) fn in_results(dice: &mut Dice) {
         exchanged += exchange(&mut content, dice, one_in);
         std::fs::write(&file, serde_json::to_vec(&content).unwrap()).unwrap();
     }
-    let known: BTreeSet<_> = files_below(&place.at("")).into_iter().collect();
+    let known: BTreeSet<_> = files_below(&place.path_to("")).into_iter().collect();
     reads(&place, &["report", "run"]);
     let after = active(&page(&place).unwrap());
     let more: Vec<_> = after.difference(&before).collect();
@@ -151,8 +151,9 @@ pub(super) fn in_results(dice: &mut Dice) {
     }
     reads(&place, &["compare", "run", "run"]);
     reads(&place, &["run", "--resume", "run"]);
-    for path in files_below(&place.at("")) {
-        let inside = path.starts_with(place.at("run")) || path.starts_with(place.at("out"));
+    for path in files_below(&place.path_to("")) {
+        let inside =
+            path.starts_with(place.path_to("run")) || path.starts_with(place.path_to("out"));
         assert!(
             inside || known.contains(&path),
             "{} appeared",
@@ -174,7 +175,7 @@ pub(super) fn in_system_files(dice: &mut Dice) {
         let own = format!(
             "{} touch {}",
             dice.one_of(&TEXTS),
-            place.at("executed").display()
+            place.path_to("executed").display()
         );
         serde_json::to_string(&own).unwrap()
     };
@@ -188,7 +189,7 @@ pub(super) fn in_system_files(dice: &mut Dice) {
         text(),
         text(),
     );
-    std::fs::create_dir(place.at("own")).unwrap();
+    std::fs::create_dir(place.path_to("own")).unwrap();
     place.write("own/strange.toml", file);
     let all: [&[&str]; 5] = [
         &["systems"],
@@ -200,6 +201,6 @@ pub(super) fn in_system_files(dice: &mut Dice) {
     for args in all {
         let done = place.run(&[args, &["--systems", "own"]].concat());
         ended_well(&done);
-        assert!(!place.at("executed").exists(), "{args:?}: {done:?}");
+        assert!(!place.path_to("executed").exists(), "{args:?}: {done:?}");
     }
 }

@@ -9,7 +9,7 @@ fn the_first_look() {
     let place = Place::new();
     let done = place
         .run(&["run", "--out", "run"])
-        .says("calibrating this machine, once");
+        .assert_says("calibrating this machine, once");
     place.is_clean();
     // A busy machine must not matter here: trials may be called client-bound.
     done.ran_to_its_end();

@@ -57,7 +57,7 @@ workload = [
 #[test]
 fn a_run_at_a_scale_says_so_and_goes_on_at_it() {
     let place = Place::new();
-    std::fs::write(place.at("sizes.toml"), STUDY).expect("written");
+    std::fs::write(place.path_to("sizes.toml"), STUDY).expect("written");
     let full = place.run(&["run", "sizes.toml", "--out", "full"]).exits(0);
     let results = place.results("full");
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_run_at_a_scale_says_so_and_goes_on_at_it() {
         "{}",
         small.out
     );
-    let page = std::fs::read_to_string(place.at("small/report.html")).expect("the page");
+    let page = std::fs::read_to_string(place.path_to("small/report.html")).expect("the page");
     assert!(page.contains("<h1>sizes, at scale smoke</h1>"));
 
     // What is stored is the study at that size: alone, or named with the same flags.

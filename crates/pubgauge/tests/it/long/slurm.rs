@@ -29,7 +29,7 @@ struct Slurm<'a> {
 
 impl<'a> Slurm<'a> {
     fn start(place: &'a Place, hosts: &'a Hosts) -> Slurm<'a> {
-        std::fs::create_dir(place.at("slurm")).unwrap();
+        std::fs::create_dir(place.path_to("slurm")).unwrap();
         let mut slurm = Slurm {
             place,
             hosts,
@@ -38,7 +38,7 @@ impl<'a> Slurm<'a> {
         slurm.munge();
         let [controller, node] = [free_port(), free_port()];
         slurm.configure(controller, node);
-        let conf = place.at("slurm/slurm.conf").display().to_string();
+        let conf = place.path_to("slurm/slurm.conf").display().to_string();
         slurm.spawn(named(
             "ctl",
             Path::new("slurmctld"),
@@ -57,7 +57,7 @@ impl<'a> Slurm<'a> {
 
     /// A daemon of munge's of its own, whose key nobody else has.
     fn munge(&mut self) {
-        let at = |name: &str| self.place.at("slurm").join(name);
+        let at = |name: &str| self.place.path_to("slurm").join(name);
         let mut key = std::fs::OpenOptions::new();
         let key = key.write(true).create_new(true).mode(0o600);
         let mut random = std::fs::File::open("/dev/urandom").unwrap();
@@ -75,11 +75,11 @@ impl<'a> Slurm<'a> {
             command.arg(format!("--{flag}={}", at(name).display()));
         }
         self.spawn(command);
-        self.until("munge", |slurm| slurm.place.at("slurm/munge").exists());
+        self.until("munge", |slurm| slurm.place.path_to("slurm/munge").exists());
     }
 
     fn configure(&self, controller: u16, node: u16) {
-        let dir = self.place.at("slurm").display().to_string();
+        let dir = self.place.path_to("slurm").display().to_string();
         let own = self.hosts.own;
         let mut text = format!(
             "ClusterName=pubgauge
@@ -115,21 +115,21 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
             text += &format!(
                 "NodeName=node-{rank} NodeAddr={address} NodeHostname=node-{rank} CPUs=1\n"
             );
-            std::fs::create_dir(self.place.at(&format!("slurm/spool-node-{rank}"))).unwrap();
+            std::fs::create_dir(self.place.path_to(&format!("slurm/spool-node-{rank}"))).unwrap();
         }
-        std::fs::create_dir(self.place.at("slurm/state")).unwrap();
+        std::fs::create_dir(self.place.path_to("slurm/state")).unwrap();
         self.place.write("slurm/slurm.conf", text);
         let cgroup =
             "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n";
         self.place.write("slurm/cgroup.conf", cgroup);
         let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(self.place.at("slurm"), open).unwrap();
+        std::fs::set_permissions(self.place.path_to("slurm"), open).unwrap();
     }
 
     /// What Slurm's own programs need.
     fn here(&self, command: &mut Command) {
-        self.place.here(command);
-        command.env("SLURM_CONF", self.place.at("slurm/slurm.conf"));
+        self.place.run_here(command);
+        command.env("SLURM_CONF", self.place.path_to("slurm/slurm.conf"));
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
     }
@@ -139,7 +139,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
-            .open(self.place.at("slurm/said"))
+            .open(self.place.path_to("slurm/said"))
             .unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let started = command.spawn();
@@ -166,7 +166,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
                 .any(|one| one.try_wait().unwrap().is_some());
             let said = || {
                 let logs = ["said", "ctld.log", "munge.log", "slurmd-node-0.log"];
-                let read = |log| std::fs::read_to_string(self.place.at("slurm").join(log));
+                let read = |log| std::fs::read_to_string(self.place.path_to("slurm").join(log));
                 logs.map(|log| read(log).unwrap_or_default()).join("\n")
             };
             assert!(!over, "Slurm has ended: {}", said());
@@ -252,9 +252,10 @@ fn counts_on_nodes_are_those_of_one_process(system: &str, of: u32, more: &[&str]
     ];
     let mut flags = slurm.flags();
     flags.extend([&length[..], &both].concat().into_iter().map(str::to_owned));
-    let done = slurm.run(&paced_on(system, "nodes", &flags)).ends();
+    let done = slurm.run(&paced_on(system, "nodes", &flags)).wait_for_end();
     done.ran_to_its_end();
-    done.says("host node-1 (srun ").says("is there: 3 of 3");
+    done.assert_says("host node-1 (srun ")
+        .assert_says("is there: 3 of 3");
     slurm.until_no_job();
     slurm.ends();
     place.has_no_process_soon();
@@ -298,7 +299,7 @@ fn a_node_that_is_gone_breaks_its_trial() {
         unsafe { libc::kill(process, libc::SIGKILL) };
     }
     let done = run.ends_within(GIVEN_UP).exits(2);
-    done.says("lost, and not back within 30 s: host node-1 (srun ");
+    done.assert_says("lost, and not back within 30 s: host node-1 (srun ");
     drop(slurm);
     place.has_no_process_soon();
     place.is_clean();
@@ -313,10 +314,10 @@ fn an_srun_that_ends_early_is_told() {
     let nowhere = "srun --partition=nowhere --ntasks=1";
     let mut run = place.command(&paced("run", &flags("127.0.0.1", &[nowhere])));
     slurm.here(&mut run);
-    let done = place.spawn(run).ends().exits(2);
-    done.says("host 0 (srun --partition=nowhere --ntasks=1)")
-        .says("Invalid partition name");
+    let done = place.spawn(run).wait_for_end().exits(2);
+    done.assert_says("host 0 (srun --partition=nowhere --ntasks=1)")
+        .assert_says("Invalid partition name");
     slurm.ends();
     place.is_clean();
-    assert!(!place.at("run").exists());
+    assert!(!place.path_to("run").exists());
 }

@@ -69,7 +69,7 @@ impl Loopback {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0]);
         command.arg(program()).args(args);
-        place.here(&mut command);
+        place.run_here(&mut command);
         place.finish(command)
     }
 }
@@ -85,7 +85,7 @@ fn measured(place: &Place, there: &Loopback, study: &str) -> Value {
     let study = place.write("study.toml", study);
     let args = ["run", study.to_str().unwrap(), "--out", "run"];
     let mut tries = (0..5).map(|_| {
-        let _ = std::fs::remove_dir_all(place.at("run"));
+        let _ = std::fs::remove_dir_all(place.path_to("run"));
         there.run(place, &args);
         place.trial("run")
     });
@@ -215,7 +215,7 @@ fn where_counting_is_not_allowed_the_run_says_why_and_goes_on() {
     command.arg(program()).arg("run").arg(study);
     command.args(["--out", "run", "--set", "testbed.count-interface=none7"]);
     command.args(["--set", "phases.measure=1s"]);
-    place.here(&mut command);
+    place.run_here(&mut command);
     let done = place.finish(command);
     let trial = place.trial("run");
     adds_up(&trial);
@@ -226,7 +226,10 @@ fn where_counting_is_not_allowed_the_run_says_why_and_goes_on() {
             trial["system_calls"]
         );
     }
-    let done = done.says("system calls: the client: ").says("root");
-    done.says("interface none7: ").says("no such interface");
+    let done = done
+        .assert_says("system calls: the client: ")
+        .assert_says("root");
+    done.assert_says("interface none7: ")
+        .assert_says("no such interface");
     place.is_clean();
 }

@@ -148,10 +148,10 @@ fn a_search_that_was_cut_off_goes_on() {
     args.extend(["--set", "settings.native.simulated.service-ns=2000000"]);
     let mut run = place.start(&args);
     run.until("three trials", || {
-        place.at("run/trials/0002/trial.json").exists()
+        place.path_to("run/trials/0002/trial.json").exists()
     });
     run.signal(libc::SIGINT);
-    run.ends().exits(2).says("--resume run");
+    run.wait_for_end().exits(2).assert_says("--resume run");
     let before = place.results("run")["trials"].clone();
     let resumed = place.start(&["run", "--resume", "run"]);
     let done = resumed.ends_within(Duration::from_secs(300));
@@ -178,8 +178,8 @@ fn what_cannot_be_searched_for() {
             .chain(args)
             .copied()
             .collect();
-        place.run(&all).exits(3).says(text);
-        assert!(!place.at("run").exists());
+        place.run(&all).exits(3).assert_says(text);
+        assert!(!place.path_to("run").exists());
     };
     says(&["--width", "7"], "`width` is a share from 0.02 to 1");
     says(&["--budget", "soon"], "is not a duration");
@@ -279,7 +279,7 @@ fn the_search_itself_is_calibrated() {
     place
         .run(&["calibrate", "--search", "3", "--limits", "9..5"])
         .exits(3)
-        .says("two rates from 100 to 1000000");
+        .assert_says("two rates from 100 to 1000000");
 }
 
 /// Real sockets whose high-water mark drops. By zmq_setsockopt(3) the actual limit may be as much as 60 to 70 %
@@ -354,7 +354,7 @@ fn the_limit_grows_with_the_share_that_a_broker_is_held_to() {
     let limits = |cores: &str| -> Option<(f64, f64)> {
         let out = format!("held-{cores}");
         // Of an attempt that the machine was too busy for.
-        let _ = std::fs::remove_dir_all(place.at(&out));
+        let _ = std::fs::remove_dir_all(place.path_to(&out));
         place.write(
             "held.toml",
             format!(

@@ -130,7 +130,7 @@ fn agrees(place: &Place, table: &str) -> Value {
     let told: String = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("rate at 40 % of limit"), "{table}");
     assert!(told.contains("is 40 % of what limit carries"), "{table}");
-    let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
+    let page = std::fs::read_to_string(place.path_to("run/report.html")).expect("the page");
     assert!(page.contains("is 40 % of what limit carries"));
     if absent > 0 {
         assert!(
@@ -157,7 +157,7 @@ fn loads_are_shares_of_the_limit_that_the_run_found() {
     let again = place.run(&["report", "run"]);
     assert!(again.out.contains("of what limit carries"), "{}", again.out);
     place.run(&["export", "run", "--format", "csv"]).exits(0);
-    let trials = std::fs::read_to_string(place.at("run/export/trials.csv")).expect("a table");
+    let trials = std::fs::read_to_string(place.path_to("run/export/trials.csv")).expect("a table");
     let names = trials.lines().next().unwrap_or_default();
     assert!(names.contains("limit_share"), "{names}");
     place.is_clean();
@@ -170,11 +170,11 @@ fn a_run_that_was_cut_off_goes_on_at_the_same_loads() {
     let mut run = place.start(&["run", "limits.toml", "--out", "run"]);
     // Two trials beside the search, wherever it ended.
     run.until("two trials at shares", || {
-        let stored = std::fs::read_to_string(place.at("run/results.json")).unwrap_or_default();
+        let stored = std::fs::read_to_string(place.path_to("run/results.json")).unwrap_or_default();
         stored.matches("\"limit_share\":").count() >= 2
     });
     run.signal(libc::SIGINT);
-    let done = run.ends().exits(2);
+    let done = run.wait_for_end().exits(2);
     assert!(done.err.contains("--resume run"), "{}", done.err);
     let before = place.results("run");
     assert_eq!(before["study"]["cut_off"], true);

@@ -214,7 +214,7 @@ fn a_slow_link_is_what_limits() {
         said.contains("Network: 3 hosts around one switch"),
         "{said}"
     );
-    let page = std::fs::read_to_string(place.at("run/report.html")).unwrap();
+    let page = std::fs::read_to_string(place.path_to("run/report.html")).unwrap();
     assert!(page.contains("<svg class=\"network\"") && page.contains("bare links, publisher-1"));
 }
 
@@ -362,7 +362,7 @@ fn what_cannot_be_on_a_network_is_refused() {
         place
             .run(&["run", study, "--on", on, "--out", "run"])
             .exits(3)
-            .says(why);
+            .assert_says(why);
         assert_eq!(place.files(), files, "{study} on {on}");
     }
 }

@@ -77,7 +77,7 @@ impl Planted {
 
     /// The same, with something that happens meanwhile.
     fn started(&self, study: &str, meanwhile: impl FnOnce()) -> Value {
-        std::fs::write(self.place.at("study.toml"), study).unwrap();
+        std::fs::write(self.place.path_to("study.toml"), study).unwrap();
         let address = format!("mqtt://{}", self.throttle.address());
         let args = ["run", "study.toml", "--on", &address, "--out", "run"];
         let command = self.place.command(&args);
@@ -383,7 +383,7 @@ fn a_window_of_one_is_kept() {
             Some(*now)
         });
         assert!(inside.max() <= Some(window), "window {window}");
-        std::fs::remove_dir_all(bench.place.at("run")).unwrap();
+        std::fs::remove_dir_all(bench.place.path_to("run")).unwrap();
     }
 }
 
@@ -530,7 +530,7 @@ fn beside_threads_that_compute() -> (Value, f64) {
         "warm-up = \"500ms\"\nmeasure = \"5s\"",
         "",
     );
-    std::fs::write(place.at("study.toml"), text).unwrap();
+    std::fs::write(place.path_to("study.toml"), text).unwrap();
     let over = AtomicBool::new(false);
     let burn = || {
         while !over.load(Relaxed) {

@@ -97,7 +97,7 @@ fn a_run_without_out_makes_a_folder_of_its_own() {
     let page = done.out.lines().last().unwrap();
     let page = page.strip_prefix("page: ").expect("the last line");
     assert!(page.starts_with("results/"), "{page}");
-    assert!(place.at(page).exists());
+    assert!(place.path_to(page).exists());
 }
 
 #[test]
@@ -111,14 +111,14 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
         args
     };
     let mut started = place.start(&args("--out"));
-    let first = place.at("run/trials/0000");
+    let first = place.path_to("run/trials/0000");
     started.until("the first trial is stored", || first.exists());
     started.measures();
     started.signal(libc::SIGINT);
     started
         .ends_within(std::time::Duration::from_secs(60))
         .exits(2)
-        .says("--resume run");
+        .assert_says("--resume run");
     place.is_clean();
     let before = place.results("run");
     let stored = before["trials"].as_array().unwrap().clone();
@@ -131,7 +131,7 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
     place
         .run(&other)
         .exits(3)
-        .says("not the one this run began with");
+        .assert_says("not the one this run began with");
 
     place.run(&args("--resume"));
     place.is_clean();
@@ -153,7 +153,7 @@ fn the_resume_command_that_is_printed_goes_on() {
     args.extend(["--rate", "100/s", "--duration", "1s", "--warm-up", "100ms"]);
     args.extend(["--publisher-workers", "2", "--out", "the run"]);
     let mut started = place.start(&args);
-    let first = place.at("the run/trials/0000");
+    let first = place.path_to("the run/trials/0000");
     started.until("the first trial is stored", || first.exists());
     started.measures();
     started.signal(libc::SIGINT);
@@ -170,13 +170,16 @@ fn the_resume_command_that_is_printed_goes_on() {
 
     // Other workers must not be mixed in.
     let other = ["run", "--resume", "the run", "--publisher-workers", "3"];
-    place.run(&other).exits(3).says("began with other workers");
+    place
+        .run(&other)
+        .exits(3)
+        .assert_says("began with other workers");
 
     let mut shell = std::process::Command::new("sh");
     shell
         .args(["-c", &format!("\"$0\" {command}")])
         .arg(program());
-    place.here(&mut shell);
+    place.run_here(&mut shell);
     let done = place.finish(shell);
     assert!(done.code == 0 || done.code == 2, "{done:?}");
     place.is_clean();
@@ -188,7 +191,7 @@ fn the_resume_command_that_is_printed_goes_on() {
     // Once more, there is nothing left to do.
     place
         .run(&["run", "--resume", "the run"])
-        .says("every trial has been measured already");
+        .assert_says("every trial has been measured already");
     assert_eq!(place.results("the run")["trials"], after["trials"]);
 }
 
@@ -217,8 +220,8 @@ fn a_broker_file_of_the_users_own_runs() {
     place
         .run(&args)
         .exits(3)
-        .says("my-broker.toml:")
-        .says("redy");
+        .assert_says("my-broker.toml:")
+        .assert_says("redy");
     assert_eq!(place.files(), before);
 }
 
@@ -312,7 +315,7 @@ fn the_path_of_the_page_is_a_file_that_works_offline() {
     let done = place.run(&args);
     let line = done.out.lines().last().unwrap();
     assert_eq!(line, "page: run/report.html");
-    let page = std::fs::read_to_string(Path::new(&place.at("run/report.html"))).unwrap();
+    let page = std::fs::read_to_string(Path::new(&place.path_to("run/report.html"))).unwrap();
     for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
         assert!(!page.contains(outside), "{outside}");
     }

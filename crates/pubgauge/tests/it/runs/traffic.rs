@@ -132,7 +132,7 @@ fn of<'a>(results: &'a Value, workload: &str) -> Vec<&'a Value> {
 fn flows_with_settings_of_their_own() {
     let place = Place::new();
     std::fs::write(
-        place.at("study.toml"),
+        place.path_to("study.toml"),
         r#"
 name = "fleet"
 [phases]
@@ -327,9 +327,9 @@ rate = "100/s"
     place
         .run(&argv("run team.toml --on zeromq-direct --out alone"))
         .exits(3)
-        .says("no shared subscriptions");
+        .assert_says("no shared subscriptions");
     assert!(
-        !place.at("alone").exists(),
+        !place.path_to("alone").exists(),
         "bad input changes nothing on disk"
     );
     place
@@ -363,7 +363,7 @@ fn gathered_messages_say_so() {
         trial["send_lag_ns"]["max"].as_u64() >= Some(4_950_000),
         "{trial:#}"
     );
-    let study = std::fs::read_to_string(place.at("run/study.toml")).unwrap();
+    let study = std::fs::read_to_string(place.path_to("run/study.toml")).unwrap();
     assert!(study.contains("pacing-within = \"5ms\""), "{study}");
 }
 
@@ -396,7 +396,7 @@ fn idle_processors_poll_during_the_trials_that_ask_for_it() {
             "{}",
             refused.err
         );
-        assert!(!place.at("run").exists());
+        assert!(!place.path_to("run").exists());
         return;
     }
     let over = std::sync::atomic::AtomicBool::new(false);
@@ -490,10 +490,10 @@ mod long {
         for line in done.out.lines().filter(|l| !l.starts_with("page: ")) {
             assert!(line.chars().count() <= 80, "longer than 80: {line}");
         }
-        std::fs::remove_file(place.at("run/report.html")).unwrap();
+        std::fs::remove_file(place.path_to("run/report.html")).unwrap();
         let again = place.run(&["report", "run"]).exits(0);
         assert_eq!(again.out, done.out);
-        assert!(place.at("run/report.html").exists());
+        assert!(place.path_to("run/report.html").exists());
         let json = place.run(&["report", "run", "--json"]).exits(0);
         assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), results);
     }

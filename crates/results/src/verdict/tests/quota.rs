@@ -81,7 +81,7 @@ fn a_system_in_a_full_container_is_not_overloaded() {
     }
     let verdict = judge(&t, &container(0.2));
     assert_eq!(verdict.status, Status::ClientBound, "{verdict:#?}");
-    let words = verdict.words().join("\n");
+    let words = verdict.sentences().join("\n");
     assert!(words.contains("held back in 41 of 41 periods"), "{words}");
     assert!(!words.contains("the machine"), "{words}");
 }
@@ -118,7 +118,7 @@ fn moments_that_fill_the_tail_count() {
 fn a_quota_does_not_explain_what_is_longer() {
     let mut t = held_back();
     t.worker_load.quota = Some(used(0.2, 30, 2_000));
-    let words = judge(&t, &container(0.2)).words().join("\n");
+    let words = judge(&t, &container(0.2)).sentences().join("\n");
     assert!(words.contains("held back in 30 of 100 periods"), "{words}");
     let beyond = "the machine stood still for 65.0 % of the measurement, beside what the quota";
     assert!(words.contains(beyond), "{words}");
@@ -126,7 +126,7 @@ fn a_quota_does_not_explain_what_is_longer() {
     assert!(words.contains(full), "{words}");
     // A quota that hardly held anything back explains nothing.
     t.worker_load.quota = Some(used(0.2, 1, 10));
-    let words = judge(&t, &container(0.2)).words().join("\n");
+    let words = judge(&t, &container(0.2)).sentences().join("\n");
     assert!(
         words.contains("the machine stood still for 85.0 % of the measurement (limit"),
         "{words}"

@@ -194,7 +194,7 @@ fn reasons_never_contradict_each_other() {
                     };
                     assert!(reason.figures.iter().all(numbers), "{reason:?}");
                 }
-                let reasons = verdict.words();
+                let reasons = verdict.sentences();
                 let mut once = reasons.clone();
                 once.sort();
                 once.dedup();

@@ -112,7 +112,7 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
         let (w, behaviour, bus) = (w.clone(), behaviour.clone(), bus.clone());
         std::thread::spawn(move || {
             let mark = Mark::random();
-            let marked = w.marked(&mark.word());
+            let marked = w.marked(&mark.hex_digits());
             let settings = Settings::default();
             let there = (Clock::Monotonic, mark, bus);
             let run = simulated::simulate_on(
@@ -161,7 +161,7 @@ impl Run {
     /// after the delivery, and later on a busy machine.
     #[track_caller]
     pub fn agrees_to(&self, share: f64) {
-        let truth = Truth::of(&self.truth, self.record.epoch);
+        let truth = Truth::count(&self.truth, self.record.epoch);
         let t = &self.trial;
         assert_eq!(self.record.outcome, TrialEnd::Completed);
         assert_eq!(

@@ -13,7 +13,7 @@ use pubgauge_testbed::{Running, SystemFile};
 pub use pubgauge_testing::*;
 
 pub fn target(port: u16) -> Target {
-    Target::at(format!("amqp://127.0.0.1:{port}"))
+    Target::single(format!("amqp://127.0.0.1:{port}"))
 }
 
 pub fn open(target: Target, settings: Settings) -> Rig {

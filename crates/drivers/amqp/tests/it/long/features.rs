@@ -324,7 +324,7 @@ fn a_queue_with_other_properties_is_told() {
         queue_limit: Some(5),
         ..durable()
     });
-    let shared = Subscription::to("other/b").of_group("g");
+    let shared = Subscription::matching("other/b").of_group("g");
     let mut third = rabbit.rig(durable());
     let other = third.named("third");
     third.subscribe_shared(other, "other/b", Some("g"));

@@ -102,7 +102,7 @@ fn tls_and_client_certificates() {
     rabbit.ctl(&["set_permissions", "-p", "/", "meter", ".*", ".*", ".*"]);
     let secure = |tls: Option<Tls>| Target {
         tls,
-        ..Target::at(&rabbit.target.endpoints[1])
+        ..Target::single(&rabbit.target.endpoints[1])
     };
     let server_only = Tls {
         cert_file: None,

@@ -64,7 +64,7 @@ impl Place {
     }
 
     pub fn target(&self) -> Target {
-        Target::at(format!("dds://localhost/{}", self.0))
+        Target::single(format!("dds://localhost/{}", self.0))
     }
 }
 

@@ -25,7 +25,7 @@ pub fn target(scratch: &tempfile::TempDir) -> Target {
     let domain = *domain.or_insert_with(pubgauge_testing::dds_domain);
     Target {
         scratch,
-        ..Target::at(format!("dds://localhost/{domain}"))
+        ..Target::single(format!("dds://localhost/{domain}"))
     }
 }
 
@@ -96,7 +96,9 @@ impl Rig {
     }
 
     pub fn subscribe(&mut self, client: ClientId, filter: &str) {
-        let begun = self.fleet().subscribe(client, &Subscription::to(filter));
+        let begun = self
+            .fleet()
+            .subscribe(client, &Subscription::matching(filter));
         begun.expect("subscribes");
     }
 

@@ -15,7 +15,7 @@ pub use pubgauge_testing::mosquitto::Mosquitto;
 pub use pubgauge_testing::*;
 
 pub fn target(port: u16) -> Target {
-    Target::at(format!("mqtt://127.0.0.1:{port}"))
+    Target::single(format!("mqtt://127.0.0.1:{port}"))
 }
 
 pub fn open(target: Target, settings: Settings) -> Rig {

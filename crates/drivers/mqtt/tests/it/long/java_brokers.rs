@@ -44,7 +44,7 @@ fn conforms(
             }
         }
     }
-    assert_eq!(running.ended(), None);
+    assert_eq!(running.exit_reason(), None);
     let (pids, output) = (running.pids(), running.output());
     let port = port_of(&running);
     assert_eq!(running.stop(), Stopped::Orderly, "{output:?}");

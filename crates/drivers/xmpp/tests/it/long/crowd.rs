@@ -25,7 +25,7 @@ fn hundreds_subscribe_at_once() {
         seen.connected.len() == clients.len()
     });
     for client in &clients {
-        let subscription = Subscription::to(format!("t/{}", client.0 / 5));
+        let subscription = Subscription::matching(format!("t/{}", client.0 / 5));
         rig.fleet.subscribe(*client, &subscription).unwrap();
     }
     let start = std::time::Instant::now();

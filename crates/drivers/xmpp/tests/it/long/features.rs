@@ -87,12 +87,12 @@ fn a_direct_message_reaches_its_receiver_alone() {
     assert_eq!(rig.fleet.unsettled(), 0);
     // An address that is taken is nobody else's; one topic is all that a receiver has.
     let second = rig.named_subscriber("second");
-    let taken = Subscription::to("valve/2");
+    let taken = Subscription::matching("valve/2");
     rig.fleet.subscribe(second, &taken).unwrap();
     rig.until("refused", |seen| !seen.refused.is_empty());
     let why = &rig.seen.refused[0].1;
     assert!(why.contains("conflict"), "{why}");
-    let more = Subscription::to("valve/3");
+    let more = Subscription::matching("valve/3");
     let error = rig.fleet.subscribe(receivers[0], &more).unwrap_err();
     assert!(error.to_string().contains("one address"), "{error}");
 }

@@ -157,7 +157,7 @@ fn authorities_are_needed_and_read_before_anything_is_sent() {
             ca_file: Some(dir.path().join("ca.pem")),
             ..Tls::default()
         }),
-        ..Target::at("xmpps://127.0.0.1:1/localhost")
+        ..Target::single("xmpps://127.0.0.1:1/localhost")
     };
     let opened = XmppDriver.open(config(target, Settings::default()));
     let error = opened.err().unwrap().to_string();

@@ -127,6 +127,6 @@ pub fn forwarder_at(address: ForwarderAddress, settings: &Settings) -> Forwarder
 pub fn through(forwarder: &Forwarder) -> Target {
     Target {
         scratch: PathBuf::from("/nonexistent"),
-        ..Target::at(forwarder.address.to_string())
+        ..Target::single(forwarder.address.to_string())
     }
 }
