@@ -11,7 +11,7 @@ use pubgauge_broker::Options;
 use pubgauge_mqtt_codec::{
     Packet, PropertiesBuf, Property, Publish, QoS, SubscribeOptions, Version, encode_ack,
 };
-use pubgauge_testing::allocator::Told;
+use pubgauge_testing::allocator::ReportingAllocator;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -20,7 +20,7 @@ fn allocated(taken: usize, _: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(allocated);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(allocated);
 
 /// Allocations while `rounds` windows of `window` messages go through.
 fn count(

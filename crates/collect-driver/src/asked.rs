@@ -18,7 +18,7 @@ pub(crate) struct Native {
     /// connection by 1 s; durable ones are given up at the end.
     collect: Option<bool>,
     #[serde(flatten)]
-    mqtt: pubgauge_driver_mqtt::Native,
+    mqtt: pubgauge_driver_mqtt::MqttNative,
 }
 
 /// Settings, parted.

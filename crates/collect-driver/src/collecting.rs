@@ -12,7 +12,7 @@ use pubgauge_collect::{
 use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
 
 use crate::setup::Setup;
-use crate::told::{Batch, Told, What};
+use crate::told::{Batch, CollectorReports, What};
 
 /// How long a session may take to be given up.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
@@ -87,7 +87,11 @@ impl Collecting {
     }
 
     /// Begins, or takes more filters, if that was asked for.
-    pub(crate) fn go_on(&mut self, setup: &Setup, tell: &Sender<Told>) -> Result<(), DriverError> {
+    pub(crate) fn go_on(
+        &mut self,
+        setup: &Setup,
+        tell: &Sender<CollectorReports>,
+    ) -> Result<(), DriverError> {
         if std::mem::take(&mut self.wanted) {
             // The one before holds the folder until it has ended.
             self.wait();
@@ -105,13 +109,13 @@ impl Collecting {
         Ok(())
     }
 
-    fn start(&mut self, tell: &Sender<Told>) -> Result<Running, DriverError> {
+    fn start(&mut self, tell: &Sender<CollectorReports>) -> Result<Running, DriverError> {
         self.run += 1;
         let (client, run) = (self.id, self.run);
         let tell = tell.clone();
         let say = move |what| {
             // The fleet may be gone.
-            let _ = tell.send(Told { client, run, what });
+            let _ = tell.send(CollectorReports { client, run, what });
         };
         let (notify, deliver) = (say.clone(), say.clone());
         let watch = move |notice: &Notice| notify(What::Notice(notice.clone()));

@@ -18,7 +18,7 @@ use pubgauge_driver_mqtt::SubscriberTerms;
 use crate::collecting::Collecting;
 use crate::relay::Relay;
 use crate::setup::Setup;
-use crate::told::{Told, What};
+use crate::told::{CollectorReports, What};
 
 /// Longest sleep of a worker that has publishers and collectors, ns.
 const SLICE: Nanos = 500_000;
@@ -60,7 +60,7 @@ pub(crate) fn open(
     }
 }
 
-enum Client {
+enum CollectorClient {
     /// Its number among the publishers.
     Publisher(ClientId),
     Collector(Box<Collecting>),
@@ -70,12 +70,12 @@ pub(crate) struct CollectedFleet {
     publishing: Box<dyn Fleet>,
     /// The number here of each publisher.
     ours: Vec<ClientId>,
-    clients: Vec<Client>,
+    clients: Vec<CollectorClient>,
     collectors: usize,
     /// To be reported by the next poll.
     pending: VecDeque<(ClientId, Change)>,
-    told: Receiver<Told>,
-    tell: Sender<Told>,
+    told: Receiver<CollectorReports>,
+    tell: Sender<CollectorReports>,
     setup: Setup,
     clock: Clock,
 }
@@ -83,8 +83,8 @@ pub(crate) struct CollectedFleet {
 impl CollectedFleet {
     fn publisher(&self, id: ClientId) -> Result<ClientId, DriverError> {
         match id.find(&self.clients)? {
-            Client::Publisher(place) => Ok(*place),
-            Client::Collector(_) => Err(DriverError::new(format!(
+            CollectorClient::Publisher(place) => Ok(*place),
+            CollectorClient::Collector(_) => Err(DriverError::new(format!(
                 "client {} is a collector and publishes nothing",
                 id.0
             ))),
@@ -93,8 +93,8 @@ impl CollectedFleet {
 
     fn collector(&mut self, id: ClientId) -> Result<&mut Collecting, DriverError> {
         match id.find_mut(&mut self.clients)? {
-            Client::Collector(collecting) => Ok(collecting),
-            Client::Publisher(_) => Err(DriverError::with_hint(
+            CollectorClient::Collector(collecting) => Ok(collecting),
+            CollectorClient::Publisher(_) => Err(DriverError::with_hint(
                 format!("client {} does not subscribe", id.0),
                 "say so when it connects: that decides whether it is a collector",
             )),
@@ -103,15 +103,15 @@ impl CollectedFleet {
 
     fn each_collector(&mut self) -> impl Iterator<Item = &mut Collecting> {
         self.clients.iter_mut().filter_map(|client| match client {
-            Client::Collector(collecting) => Some(&mut **collecting),
-            Client::Publisher(_) => None,
+            CollectorClient::Collector(collecting) => Some(&mut **collecting),
+            CollectorClient::Publisher(_) => None,
         })
     }
 
     /// Has collectors begin, or go on with more filters, where that was asked for.
     fn begin(&mut self) {
         for client in &mut self.clients {
-            let Client::Collector(collecting) = client else {
+            let CollectorClient::Collector(collecting) = client else {
                 continue;
             };
             if let Err(error) = collecting.go_on(&self.setup, &self.tell) {
@@ -151,7 +151,7 @@ impl CollectedFleet {
         reported
     }
 
-    fn take(&mut self, told: Told, events: &mut dyn Events) -> bool {
+    fn take(&mut self, told: CollectorReports, events: &mut dyn Events) -> bool {
         let id = told.client;
         let what = match told.what {
             What::Stored(batch) => {
@@ -189,7 +189,7 @@ impl Fleet for CollectedFleet {
         if !spec.subscribes {
             let place = self.publishing.connect(spec)?;
             self.ours.push(id);
-            self.clients.push(Client::Publisher(place));
+            self.clients.push(CollectorClient::Publisher(place));
             return Ok(id);
         }
         if spec.publishes {
@@ -200,7 +200,8 @@ impl Fleet for CollectedFleet {
         }
         spec.without_will("a collector", "native.mqtt.collect")?;
         let collecting = Collecting::new(id, spec, &self.setup)?;
-        self.clients.push(Client::Collector(Box::new(collecting)));
+        self.clients
+            .push(CollectorClient::Collector(Box::new(collecting)));
         self.collectors += 1;
         Ok(id)
     }
@@ -220,7 +221,9 @@ impl Fleet for CollectedFleet {
     #[inline]
     fn publish(&mut self, id: ClientId, topic: TopicId, payload: Payload<'_>, tag: u64) -> Publish {
         match self.clients.get(id.0 as usize) {
-            Some(Client::Publisher(place)) => self.publishing.publish(*place, topic, payload, tag),
+            Some(CollectorClient::Publisher(place)) => {
+                self.publishing.publish(*place, topic, payload, tag)
+            }
             _ => Publish::Refused(Refusal::NotConnected),
         }
     }
@@ -285,7 +288,7 @@ impl Fleet for CollectedFleet {
     fn wire_bytes(&self) -> WireBytes {
         let mut bytes = self.publishing.wire_bytes();
         for client in &self.clients {
-            if let Client::Collector(collecting) = client {
+            if let CollectorClient::Collector(collecting) = client {
                 let own = collecting.wire_bytes();
                 bytes.sent += own.sent;
                 bytes.received += own.received;
@@ -300,8 +303,8 @@ impl Fleet for CollectedFleet {
 
     fn later_threads(&self) -> Vec<u32> {
         let collectors = self.clients.iter().filter_map(|client| match client {
-            Client::Collector(collecting) => Some(collecting.threads()),
-            Client::Publisher(_) => None,
+            CollectorClient::Collector(collecting) => Some(collecting.threads()),
+            CollectorClient::Publisher(_) => None,
         });
         let mut threads = self.publishing.later_threads();
         threads.extend(collectors.flatten());

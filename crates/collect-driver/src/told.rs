@@ -4,7 +4,7 @@ use pubgauge_collect::{Message, Notice};
 use pubgauge_driver::{ClientId, Delivery};
 
 /// What a collector has told.
-pub(crate) struct Told {
+pub(crate) struct CollectorReports {
     pub client: ClientId,
     /// Which of the client's collectors it was.
     pub run: u32,

@@ -23,8 +23,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::verify::Fault;
-use group::Group;
+use crate::verify::Discrepancy;
+use group::MergedFile;
 use work::{Work, failed};
 
 /// How long the folder that a partition was is kept.
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Which files are merged, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CompactOptions {
     /// Only files of hours and days that have ended so long ago; where no folder tells a time, those that were
     /// finished so long ago.
     pub older_than: Duration,
@@ -40,9 +40,9 @@ pub struct Options {
     pub target_bytes: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for CompactOptions {
+    fn default() -> CompactOptions {
+        CompactOptions {
             older_than: Duration::from_secs(3600),
             target_bytes: 256 << 20,
         }
@@ -60,16 +60,16 @@ pub struct Compacted {
     pub merged_files: u64,
     pub merged_bytes: u64,
     /// Folders and collectors that were left as they are, although something could have been merged, and why.
-    pub left: Vec<Fault>,
+    pub left: Vec<Discrepancy>,
     /// Files that are not as they were written; they stay.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Discrepancy>,
     /// It was stopped before it was through.
     pub stopped: bool,
 }
 
 /// How far the work at a partition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum CompactStep {
     /// The folder beside it is made.
     Begun,
     /// A merged file is on disk.
@@ -87,7 +87,7 @@ enum Step {
 }
 
 /// Told of each step.
-type Steps<'a> = &'a dyn Fn(Step);
+type Steps<'a> = &'a dyn Fn(CompactStep);
 
 /// Merges small finished files of a data folder. `now_s` is the time, s since 1970. A collector may work in the folder.
 ///
@@ -95,7 +95,7 @@ type Steps<'a> = &'a dyn Fn(Step);
 /// If it is no data folder, or files are being merged there already.
 pub fn compact(
     data: &Path,
-    options: Options,
+    options: CompactOptions,
     now_s: i64,
     stop: &AtomicBool,
 ) -> Result<Compacted, Error> {
@@ -104,7 +104,7 @@ pub fn compact(
 
 fn in_steps(
     data: &Path,
-    options: Options,
+    options: CompactOptions,
     now_s: i64,
     stop: &AtomicBool,
     (steps, grace): (Steps<'_>, Duration),
@@ -140,7 +140,7 @@ fn in_steps(
 }
 
 impl Compacted {
-    fn add(&mut self, group: &Group) {
+    fn add(&mut self, group: &MergedFile) {
         self.files += group.sources.len() as u64;
         self.bytes += group.sources.iter().map(|one| one.entry.bytes).sum::<u64>();
         self.messages += group.into.messages;
@@ -150,7 +150,7 @@ impl Compacted {
 
     fn leave(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let (place, what) = (place.into(), what.into());
-        self.left.push(Fault { place, what });
+        self.left.push(Discrepancy { place, what });
     }
 }
 

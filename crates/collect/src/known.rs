@@ -14,13 +14,13 @@ const MOST: u64 = 16 << 20;
 /// Brokers with a session, by address, and what the sessions are subscribed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    pub brokers: BTreeMap<String, Seen>,
+    pub brokers: BTreeMap<String, KnownBroker>,
     pub filters: Vec<String>,
 }
 
 /// A broker with a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct KnownBroker {
     /// The configured address that it belongs to.
     pub name: String,
     /// When it was last connected, s since 1970.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{MOST_PARTS, is_folder, name_parts};
 use crate::folder::is_stem_of;
-use crate::store::Place;
+use crate::store::StoreAddress;
 
 /// Name of the list in a collector's own folder.
 pub const LIST: &str = "files.ndjson";
@@ -29,7 +29,7 @@ pub enum Entry {
     /// A finished file was put to a store, which has confirmed it.
     Uploaded(Uploaded),
     /// Finished files are moved to this store from now on: those that are here may be there, too.
-    Uploading { to: Place },
+    Uploading { to: StoreAddress },
     /// Finished files are merged into one: once that one is there, they are not.
     Merging { into: FileEntry, from: Vec<String> },
     /// They were merged into the file of this path.
@@ -181,7 +181,7 @@ pub fn content_of(file: &File) -> io::Result<Vec<u8>> {
 pub struct Uploaded {
     /// Path below the data folder, and below the prefix of the store.
     pub path: String,
-    pub to: Place,
+    pub to: StoreAddress,
     /// What the store called the content.
     pub e_tag: Option<String>,
 }

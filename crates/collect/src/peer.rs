@@ -9,7 +9,7 @@ use pubgauge_net::tls;
 use crate::gather::Gather;
 use crate::link::Link;
 use crate::notice::Notice;
-use crate::session::{Asked, Session, State, Taking};
+use crate::session::{Asked, BrokerSession, SessionState, Taking};
 
 /// Shortest and longest wait before a failed connection is tried again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -28,7 +28,7 @@ pub struct Peer {
     /// Number of its endpoint in the configuration.
     pub endpoint: usize,
     pub address: SocketAddr,
-    pub session: Session,
+    pub session: BrokerSession,
     pub link: Option<Link>,
     /// Its name does not stand for it any more.
     pub gone: bool,
@@ -47,7 +47,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(endpoint: usize, address: SocketAddr, session: Session, now: Instant) -> Peer {
+    pub fn new(endpoint: usize, address: SocketAddr, session: BrokerSession, now: Instant) -> Peer {
         Peer {
             endpoint,
             address,
@@ -66,14 +66,14 @@ impl Peer {
     }
 
     pub fn is_up(&self) -> bool {
-        self.link.is_some() && self.session.state == State::Up
+        self.link.is_some() && self.session.state == SessionState::Up
     }
 
     /// Begins to connect.
     pub fn begin(&mut self, link: Link, now: Instant) {
         self.link = Some(link);
         (self.begun_at, self.heard_at, self.pinged_at) = (now, now, now);
-        self.session.state = State::Greeting;
+        self.session.state = SessionState::Greeting;
     }
 
     /// Whether it is time to connect.
@@ -101,7 +101,7 @@ impl Peer {
         match (&self.link, self.session.state) {
             (None, _) if self.held || self.session.is_gone() => None,
             (None, _) => Some(self.again_at),
-            (Some(_), State::Up) => Some(self.pinged_at + self.half_keep_alive()),
+            (Some(_), SessionState::Up) => Some(self.pinged_at + self.half_keep_alive()),
             (Some(_), _) => Some(self.begun_at + GREETING),
         }
     }
@@ -128,7 +128,7 @@ impl Peer {
         if !reads {
             (self.heard_at, self.begun_at) = (now, now);
         }
-        if self.session.state != State::Up {
+        if self.session.state != SessionState::Up {
             if now < self.begun_at + GREETING {
                 return Ok(());
             }
@@ -216,7 +216,7 @@ impl Peer {
     /// The broker closed the connection. Before it answered, it may be that only one side speaks TLS.
     fn closed(&self) -> String {
         let shown = &self.session.shown;
-        if self.session.state != State::Greeting {
+        if self.session.state != SessionState::Greeting {
             let code = self.link.as_ref().map(Link::close_code);
             let code = code.unwrap_or_default();
             return format!("{shown}: the broker closed the connection{code}");

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::config::{Broker, Mqtt, TlsFiles};
-use crate::verify::Fault;
+use crate::verify::Discrepancy;
 use messages::{Messages, Next};
 use publisher::Publisher;
 
@@ -28,12 +28,12 @@ const TELL: Duration = Duration::from_secs(1);
 
 /// The broker that stored messages are published to. What opens it goes to no other.
 #[derive(Debug)]
-pub struct Target {
+pub struct ReplayTarget {
     broker: Broker,
     version: Version,
 }
 
-impl Target {
+impl ReplayTarget {
     /// Reads a broker's address, such as `mqtt://USER@HOST:PORT`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Target {
         tls: TlsFiles,
         password: Option<Secret>,
         mqtt: Mqtt,
-    ) -> Result<Target, Error> {
+    ) -> Result<ReplayTarget, Error> {
         let broker = Broker::parse(url, tls, password)?;
         let endpoint = &broker.endpoint;
         if mqtt == Mqtt::V311 && broker.password.is_some() && endpoint.username.is_none() {
@@ -53,13 +53,13 @@ impl Target {
             ));
         }
         let version = mqtt.version();
-        Ok(Target { broker, version })
+        Ok(ReplayTarget { broker, version })
     }
 }
 
 /// Which messages are published, and when.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ReplayOptions {
     /// Only messages that were received from then on, and before, ns since 1970.
     pub from_ns: Option<i64>,
     pub until_ns: Option<i64>,
@@ -71,7 +71,7 @@ pub struct Options {
     pub topic_prefix: String,
 }
 
-impl Options {
+impl ReplayOptions {
     /// # Errors
     /// If a filter is none, or no topic can begin so.
     fn check(&self) -> Result<(), Error> {
@@ -106,7 +106,7 @@ pub struct Replayed {
     /// By how much the latest one was published too late.
     pub lag_ms: u64,
     /// Files that were not published as a whole, and why.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Discrepancy>,
     /// Why it ended before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -116,12 +116,12 @@ pub struct Replayed {
 }
 
 /// When messages are due: time is an argument.
-struct Pace {
+struct ReplayPace {
     speed: Option<f64>,
     first_ns: Option<i64>,
 }
 
-impl Pace {
+impl ReplayPace {
     /// How long after the begin the next message is due that was received then.
     fn due(&mut self, received_ns: i64) -> Duration {
         let first = *self.first_ns.get_or_insert(received_ns);
@@ -138,8 +138,8 @@ impl Pace {
 /// If it is no data folder, or the broker is not reached.
 pub fn replay(
     data: &Path,
-    target: &Target,
-    options: &Options,
+    target: &ReplayTarget,
+    options: &ReplayOptions,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Replayed, i64),
 ) -> Result<Replayed, Error> {
@@ -181,11 +181,11 @@ impl Replaying<'_> {
     fn publish_all(
         &mut self,
         messages: &mut Messages,
-        options: &Options,
+        options: &ReplayOptions,
         stop: &AtomicBool,
     ) -> Result<(), String> {
         let mut begun = None;
-        let mut pace = Pace {
+        let mut pace = ReplayPace {
             speed: options.speed,
             first_ns: None,
         };
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn messages_are_due_as_they_came_or_at_once() {
         let pace = |speed| {
-            let mut pace = Pace {
+            let mut pace = ReplayPace {
                 speed,
                 first_ns: None,
             };

@@ -25,7 +25,7 @@ use crate::notice::Notice;
 use bounds::{Credit, MAX_CONTROL, Passing};
 pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
-pub use leaving::{Leaving, Step};
+pub use leaving::{Leaving, LeavingStep};
 
 /// What all sessions of a collector ask for.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Asked {
 
 /// How far a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SessionState {
     /// CONNECT was sent, or is to be.
     Greeting,
     /// SUBSCRIBE was sent.
@@ -62,7 +62,7 @@ pub enum State {
 
 /// One broker's session, over all connections.
 #[derive(Debug)]
-pub struct Session {
+pub struct BrokerSession {
     /// Number of the peer.
     pub peer: u32,
     /// Address of the broker, as messages carry it.
@@ -71,7 +71,7 @@ pub struct Session {
     pub shown: String,
     username: Option<String>,
     password: Option<Secret>,
-    pub state: State,
+    pub state: SessionState,
     /// Connections made, which tells acknowledgements of one from those of another.
     pub connection: u32,
     /// Whether the broker has had a session of this collector.
@@ -121,15 +121,15 @@ pub struct Taking<'a> {
     pub dead: [u64; Why::ALL.len()],
 }
 
-impl Session {
-    pub fn new(peer: u32, broker: String, shown: String) -> Session {
-        Session {
+impl BrokerSession {
+    pub fn new(peer: u32, broker: String, shown: String) -> BrokerSession {
+        BrokerSession {
             peer,
             broker,
             shown,
             username: None,
             password: None,
-            state: State::Greeting,
+            state: SessionState::Greeting,
             connection: 0,
             had_session: false,
             was_present: false,
@@ -160,7 +160,7 @@ impl Session {
     /// # Errors
     /// If something in it is longer than the protocol allows.
     pub fn begin(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<(), String> {
-        self.state = State::Greeting;
+        self.state = SessionState::Greeting;
         self.connection += 1;
         self.round = 0;
         (self.credit, self.passing) = (Credit::default(), None);
@@ -207,7 +207,7 @@ impl Session {
         loop {
             at += self.pass(bytes.len() - at, taking);
             let rest = &bytes[at..];
-            if self.state != State::Greeting && is_publish(rest) {
+            if self.state != SessionState::Greeting && is_publish(rest) {
                 match decode_publish(rest, version, taking.asked.largest_message) {
                     Ok(Some((publish, len))) => {
                         self.message(&publish, taking)?;
@@ -229,7 +229,7 @@ impl Session {
                     at += len;
                 }
                 Ok(None) => return Ok(at),
-                Err(_) if self.state == State::Greeting && tls::looks_like_tls(rest) => {
+                Err(_) if self.state == SessionState::Greeting && tls::looks_like_tls(rest) => {
                     return Err(tls::unexpected(&self.shown).to_string());
                 }
                 Err(error) => return Err(self.breach(&error)),
@@ -295,13 +295,13 @@ impl Session {
             )));
         }
         match (self.state, packet) {
-            (State::Greeting, Packet::ConnAck(connack)) => self.accepted(&connack, taking),
-            (State::Greeting, Packet::Disconnect(end)) | (_, Packet::Disconnect(end))
+            (SessionState::Greeting, Packet::ConnAck(connack)) => self.accepted(&connack, taking),
+            (SessionState::Greeting, Packet::Disconnect(end)) | (_, Packet::Disconnect(end))
                 if taking.asked.version == Version::V5 =>
             {
                 Err(self.dismissed(&end))
             }
-            (State::Greeting, other) => Err(self.breach(&format_args!(
+            (SessionState::Greeting, other) => Err(self.breach(&format_args!(
                 "{} before its CONNACK",
                 other.packet_type().name()
             ))),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(not(feature = "upload"))]
 pub use absent::{Store, check};
-pub(crate) use client::Client;
+pub(crate) use client::StoreClient;
 pub use credentials::Credentials;
 #[cfg(feature = "upload")]
 pub use remote::{Store, check};
@@ -22,7 +22,7 @@ pub use remote::{Store, check};
 /// Where objects are, without what opens it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct StoreAddress {
     /// Bucket, and a prefix in it: s3://BUCKET/PREFIX.
     pub url: String,
     /// Address of the store, where it is not the cloud's own.
@@ -32,13 +32,13 @@ pub struct Place {
     pub region: Option<String>,
 }
 
-impl Place {
+impl StoreAddress {
     /// Whether what is said of this place, which the user names, holds for another, which a file names: bucket, prefix
     /// and endpoint are the same. The region stands in the host's name of a cloud, so that it is the same, too, or no
     /// more than a name.
-    pub fn covers(&self, other: &Place) -> bool {
-        let bucket = |place: &Place| place.url.trim_end_matches('/').to_owned();
-        let endpoint = |place: &Place| {
+    pub fn covers(&self, other: &StoreAddress) -> bool {
+        let bucket = |place: &StoreAddress| place.url.trim_end_matches('/').to_owned();
+        let endpoint = |place: &StoreAddress| {
             let endpoint = place.endpoint.as_deref();
             endpoint.map(|one| one.trim_end_matches('/').to_owned())
         };
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.url.trim_end_matches('/'))
     }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_place_is_named_by_bucket_prefix_and_endpoint() {
-        let place = |url: &str, endpoint: Option<&str>, region: Option<&str>| Place {
+        let place = |url: &str, endpoint: Option<&str>, region: Option<&str>| StoreAddress {
             url: url.into(),
             endpoint: endpoint.map(Into::into),
             region: region.map(Into::into),

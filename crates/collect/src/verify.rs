@@ -25,8 +25,8 @@ use crate::manifest::{self, Entry, LIST, Uploaded};
 use crate::message::Message;
 use among::Unread;
 pub use elsewhere::Look;
-use elsewhere::{Elsewhere, Seen};
-pub use found::{Fault, NotSeen, Verified};
+use elsewhere::{Elsewhere, RemoteFile};
+pub use found::{Discrepancy, NotSeen, Verified};
 use numbers::Numbers;
 pub use sequence::{Gap, Sequences, SequencesFound};
 pub use streams::StreamCounts;
@@ -253,27 +253,27 @@ fn collector(
         owned.insert(data.join(&file.path));
         let mut whole = file.clone();
         let seen = match file::content(top, file) {
-            Err(what) => Seen::Wrong(what),
-            Ok(Some(bytes)) => Seen::Content(bytes),
+            Err(what) => RemoteFile::Wrong(what),
+            Ok(Some(bytes)) => RemoteFile::Content(bytes),
             Ok(None) => match uploaded.cloned().or_else(|| moved_since(&own, &file.path)) {
                 Some(uploaded) => elsewhere.look(file, &uploaded),
                 None => match merged::find_since(top, &own, file) {
                     Some((into, bytes)) => {
                         whole = into;
-                        Seen::Content(bytes)
+                        RemoteFile::Content(bytes)
                     }
-                    None => Seen::Wrong("is missing".into()),
+                    None => RemoteFile::Wrong("is missing".into()),
                 },
             },
         };
         let content = match seen {
-            Seen::Content(bytes) => Ok(bytes),
-            Seen::Wrong(what) => Err(what),
-            Seen::Not => {
+            RemoteFile::Content(bytes) => Ok(bytes),
+            RemoteFile::Wrong(what) => Err(what),
+            RemoteFile::Not => {
                 unread.add(file, &mut numbers);
                 continue;
             }
-            Seen::Told => {
+            RemoteFile::Told => {
                 unread.add(file, &mut numbers);
                 verified.files_elsewhere += 1;
                 verified.messages_elsewhere += file.messages;

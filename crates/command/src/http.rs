@@ -46,7 +46,7 @@ pub struct Page {
 }
 
 /// The answer to a GET of a path.
-pub type Answer = Box<dyn FnMut(&str) -> Page + Send>;
+pub type Responder = Box<dyn FnMut(&str) -> Page + Send>;
 
 /// How much of the machine a server may take.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl Http {
     ///
     /// # Errors
     /// If it is not an address, or cannot be listened on.
-    pub fn open(flag: &str, text: &str, effort: Effort, answer: Answer) -> Result<Http, Ending> {
+    pub fn open(flag: &str, text: &str, effort: Effort, answer: Responder) -> Result<Http, Ending> {
         let wrong = |why: &str, hint: &str| {
             Ending::bad_input(format!("{flag} {text}: {why}\n  hint: {hint}"))
         };
@@ -97,7 +97,7 @@ impl Http {
             .name("metrics".into())
             .spawn(move || {
                 (effort.begin)();
-                let server = Arc::new(Server {
+                let server = Arc::new(HttpServer {
                     turn: tokio::sync::Mutex::new(Instant::now()),
                     pause: effort.pause,
                     answer: Mutex::new(answer),
@@ -150,16 +150,16 @@ fn address(text: &str) -> Option<SocketAddr> {
     text.to_socket_addrs().ok()?.next()
 }
 
-struct Server {
+struct HttpServer {
     /// When the next answer may be given.
     turn: tokio::sync::Mutex<Instant>,
     pause: Duration,
-    answer: Mutex<Answer>,
+    answer: Mutex<Responder>,
 }
 
-impl Server {
+impl HttpServer {
     /// Takes connections until its runtime ends.
-    async fn serve(self: Arc<Server>, listener: tokio::net::TcpListener) {
+    async fn serve(self: Arc<HttpServer>, listener: tokio::net::TcpListener) {
         let mut open: VecDeque<AbortHandle> = VecDeque::new();
         loop {
             let Ok((stream, _)) = listener.accept().await else {
@@ -179,7 +179,7 @@ impl Server {
         }
     }
 
-    async fn connection(self: Arc<Server>, stream: tokio::net::TcpStream) {
+    async fn connection(self: Arc<HttpServer>, stream: tokio::net::TcpStream) {
         let service = service_fn(|request| self.respond(request));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

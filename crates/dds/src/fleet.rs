@@ -33,7 +33,7 @@ const LINGER_LOOK: Nanos = 1_000_000;
 
 /// One worker thread's share of the clients.
 pub struct DdsFleet<L: Library> {
-    clients: Vec<Client>,
+    clients: Vec<DdsClient>,
     topics: Vec<Topic<L::Writer>>,
     topic_ids: HashMap<(ClientId, String), TopicId>,
     /// Topics that are [`Gate::HeldBack`], and when they are looked at again at the latest.
@@ -49,7 +49,7 @@ pub struct DdsFleet<L: Library> {
     library: Option<L>,
 }
 
-struct Client {
+struct DdsClient {
     name: String,
     phase: Phase,
     topics: Vec<u32>,

@@ -150,9 +150,9 @@ impl Resource {
     }
 }
 
-type Held = (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<bool>);
+type HeldThread = (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<bool>);
 
-fn give_back(started: Vec<Held>) {
+fn give_back(started: Vec<HeldThread>) {
     for (end, thread) in started {
         drop(end);
         // It waits for `end` alone and cannot panic.

@@ -11,7 +11,7 @@ use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialSpec, run};
-use pubgauge_testing::allocator::Told;
+use pubgauge_testing::allocator::ReportingAllocator;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -27,7 +27,7 @@ fn count(taken: usize, _: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(count);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(count);
 
 fn workload(arrivals: Arrivals, messages: u64) -> Workload {
     let mut workload = Workload::fan(1, 1, arrivals);

@@ -5,11 +5,11 @@ use pubgauge_figures::distribution::is_quotable;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::table::{CellType, Column};
+use crate::table::{CellType, ExportColumn};
 
 /// The columns of a type: the parts of its records that are single values.
 pub struct Flat {
-    columns: Vec<(Column, Vec<String>)>,
+    columns: Vec<(ExportColumn, Vec<String>)>,
 }
 
 /// Units that names end in: for example, `latency_ns.p99` becomes `latency_p99_ns`.
@@ -31,14 +31,14 @@ impl Flat {
         Flat { columns }
     }
 
-    pub fn columns(&self) -> impl Iterator<Item = Column> + '_ {
+    pub fn columns(&self) -> impl Iterator<Item = ExportColumn> + '_ {
         self.columns.iter().map(|(column, _)| column.clone())
     }
 
     /// The cells of a record. A percentile with less than one value beyond it cannot be quoted and
     /// is left empty.
     pub fn cells<'a>(&'a self, record: &'a Value) -> impl Iterator<Item = Value> + 'a {
-        let one = move |(column, path): &(Column, Vec<String>)| {
+        let one = move |(column, path): &(ExportColumn, Vec<String>)| {
             let (last, before) = path.split_last()?;
             let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
             let value = parent.get(last).filter(|_| is_quotable(parent, last))?;
@@ -58,7 +58,7 @@ fn walk(
     schema: &Value,
     path: &mut Vec<String>,
     without: &[&str],
-    columns: &mut Vec<(Column, Vec<String>)>,
+    columns: &mut Vec<(ExportColumn, Vec<String>)>,
 ) {
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
         return;
@@ -70,7 +70,7 @@ fn walk(
             _ if without.contains(&path.join(".").as_str()) || name == BOUNDS => {}
             Some(kind) => {
                 let name = column_name(path);
-                columns.push((Column { name, kind }, path.clone()));
+                columns.push((ExportColumn { name, kind }, path.clone()));
             }
             None => walk(root, field, path, without, columns),
         }

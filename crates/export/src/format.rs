@@ -118,7 +118,7 @@ fn json(table: Table<'_>, out: &mut dyn Write) -> Result<(), FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{CellType, Column};
+    use crate::table::{CellType, ExportColumn};
 
     /// A spreadsheet executes what begins like a formula: names come from others' files. Numbers stay numbers.
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         ];
         let mut row: Vec<Value> = text.into_iter().map(Value::from).collect();
         row.push(Value::from(-1.5));
-        let column = |nth: usize| Column {
+        let column = |nth: usize| ExportColumn {
             name: format!("c{nth}"),
             kind: CellType::Text,
         };

@@ -15,4 +15,4 @@ mod table;
 pub mod tables;
 
 pub use format::{Format, FormatError};
-pub use table::{CellType, Column, RowError, Rows, Table};
+pub use table::{CellType, ExportColumn, RowError, Rows, Table};

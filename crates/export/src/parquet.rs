@@ -12,7 +12,7 @@ use parquet::schema::types::Type;
 use serde_json::Value;
 
 use crate::format::FormatError;
-use crate::table::{CellType, Column, Table};
+use crate::table::{CellType, ExportColumn, Table};
 
 /// Cells of a row group: it is held until it is full.
 const CELLS: usize = 500_000;
@@ -48,7 +48,7 @@ pub fn write(
 }
 
 fn write_group<W: Write + Send>(
-    columns: &[Column],
+    columns: &[ExportColumn],
     rows: &[Vec<Value>],
     file: &mut SerializedFileWriter<W>,
 ) -> Result<()> {
@@ -71,7 +71,7 @@ fn write_group<W: Write + Send>(
     Ok(())
 }
 
-fn field(column: &Column) -> Result<Type> {
+fn field(column: &ExportColumn) -> Result<Type> {
     let (physical, logical) = match column.kind {
         CellType::Integer => (Physical::INT64, None),
         CellType::Real => (Physical::DOUBLE, None),

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub struct Table<'a> {
     /// Its name, for example `trials`.
     pub name: &'static str,
-    pub columns: Vec<Column>,
+    pub columns: Vec<ExportColumn>,
     /// Its rows.
     pub rows: Rows<'a>,
 }
@@ -20,7 +20,7 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<Vec<Value>, RowError>> + 'a>;
 pub type RowError = Box<dyn Error + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ExportColumn {
     /// Its name, which ends in the unit.
     pub name: String,
     /// The type of its cells.

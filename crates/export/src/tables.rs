@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::flat::Flat;
 use crate::openmetrics::axes;
-use crate::table::{CellType, Column, RowError, Table};
+use crate::table::{CellType, ExportColumn, RowError, Table};
 
 /// The names of the tables, in order.
 pub const NAMES: [&str; 6] = [
@@ -41,7 +41,7 @@ pub const PERCENTILES: [f64; 17] = [
 
 /// A run, with its name in the rows.
 #[derive(Clone, Copy)]
-pub struct Run<'a> {
+pub struct NamedRun<'a> {
     /// Name of its folder.
     pub name: &'a str,
     /// Its results.
@@ -49,9 +49,9 @@ pub struct Run<'a> {
 }
 
 /// The contents of a row beside the columns that identify trials and axes: its own cells, and the record of the others.
-type Part = (Vec<Value>, Value);
+type RowPart = (Vec<Value>, Value);
 
-impl<'a> Run<'a> {
+impl<'a> NamedRun<'a> {
     /// A row for each trial, with every single figure of `results.json`.
     pub fn trials(&self) -> Table<'a> {
         let flat = Flat::columns_of::<Trial>(&[
@@ -236,19 +236,19 @@ impl<'a> Run<'a> {
         name: &'static str,
         own: impl IntoIterator<Item = (&'static str, CellType)>,
         flat: Flat,
-        mut parts: impl FnMut(&'a Trial) -> Result<Vec<Part>, RowError> + 'a,
+        mut parts: impl FnMut(&'a Trial) -> Result<Vec<RowPart>, RowError> + 'a,
     ) -> Table<'a> {
         let axes = self.axes();
-        let of_axes = axes.iter().map(|name| Column {
+        let of_axes = axes.iter().map(|name| ExportColumn {
             name: format!("axis_{}", name.replace(['.', '-'], "_")),
             kind: CellType::Text,
         });
         let keys = KEYS.into_iter().map(column).chain(of_axes);
         let own = own.into_iter().map(column);
-        let columns: Vec<Column> = keys.chain(own).chain(flat.columns()).collect();
+        let columns: Vec<ExportColumn> = keys.chain(own).chain(flat.columns()).collect();
         let (run, width) = (*self, columns.len());
         let rows = self.results.trials.iter().flat_map(move |trial| {
-            let row = |(own, record): Part| {
+            let row = |(own, record): RowPart| {
                 let row: Vec<Value> = (run.keys(trial, &axes).into_iter().chain(own))
                     .chain(flat.cells(&record))
                     .collect();
@@ -302,7 +302,7 @@ impl<'a> Run<'a> {
 }
 
 /// The percentiles of one measure of a trial, from its log.
-fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<Part> {
+fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<RowPart> {
     let mut rows = Vec::new();
     let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
     let flows = trial.flows.iter();
@@ -399,8 +399,8 @@ const SEARCHES: [(&str, CellType, &str); 21] = [
     ("burst_arrival_ns", CellType::Integer, "/bursts/arrival_ns"),
 ];
 
-fn column((name, kind): (&str, CellType)) -> Column {
-    Column {
+fn column((name, kind): (&str, CellType)) -> ExportColumn {
+    ExportColumn {
         name: name.to_owned(),
         kind,
     }

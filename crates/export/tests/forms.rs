@@ -4,8 +4,8 @@ use hdrhistogram::Histogram;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
-use pubgauge_export::tables::Run;
-use pubgauge_export::{Column, Format, Table, openmetrics};
+use pubgauge_export::tables::NamedRun;
+use pubgauge_export::{ExportColumn, Format, Table, openmetrics};
 use pubgauge_figures::Messages;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::histogram::Interval;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A table, read to its end.
 struct Whole {
     name: &'static str,
-    columns: Vec<Column>,
+    columns: Vec<ExportColumn>,
     rows: Vec<Vec<Value>>,
 }
 
@@ -171,7 +171,7 @@ fn with_a_search() -> Results {
 #[test]
 fn searches_are_columns_of_their_trials_and_a_table() {
     let results = with_a_search();
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };
@@ -200,7 +200,7 @@ fn searches_are_columns_of_their_trials_and_a_table() {
     }
     let names =
         |table: &Whole| -> Vec<String> { table.columns.iter().map(|c| c.name.clone()).collect() };
-    let none = Run {
+    let none = NamedRun {
         name: "none",
         results: &self::results(),
     };
@@ -237,7 +237,7 @@ fn logs(_: u32, name: &str) -> Result<Vec<Interval>, String> {
 
 fn tables() -> Vec<Whole> {
     let results = results();
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };
@@ -388,7 +388,7 @@ fn a_run_without_trials_has_the_same_columns() {
         trials: Vec::new(),
         ..results()
     };
-    let run = Run {
+    let run = NamedRun {
         name: "empty",
         results: &results,
     };
@@ -574,7 +574,7 @@ fn windows_are_rows_of_all_flows_and_of_each() {
     for flow in &mut results.trials[0].flows {
         flow.windows = vec![window(Some(5))];
     }
-    let run = Run {
+    let run = NamedRun {
         name: "r",
         results: &results,
     };
@@ -620,7 +620,7 @@ fn percentiles_know_what_was_never_acknowledged() {
             Vec::new()
         })
     };
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };
@@ -637,7 +637,7 @@ fn percentiles_know_what_was_never_acknowledged() {
 fn silence_has_no_latency() {
     let mut results = results();
     results.trials[0].series[1].traffic.latency_p50_ns = 5;
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };
@@ -674,7 +674,7 @@ fn a_table_is_written_while_its_logs_are_read() {
             ..template.clone()
         })
         .collect();
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };
@@ -711,7 +711,7 @@ fn a_table_is_written_while_its_logs_are_read() {
 #[test]
 fn a_damaged_log_is_told() {
     let results = results();
-    let run = Run {
+    let run = NamedRun {
         name: "night-1",
         results: &results,
     };

@@ -99,7 +99,7 @@ impl EventLoop {
 
 /// How far a client's connection is, as far as the loop must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionPhase {
     Down,
     /// TCP is connecting.
     Connecting,
@@ -167,7 +167,7 @@ pub trait Driven {
     /// What it has to report.
     fn reports(&mut self) -> &mut Reports;
     /// The phase of a client's connection, and its marks; `None` if there is no such client.
-    fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)>;
+    fn marks(&mut self, id: ClientId) -> Option<(ConnectionPhase, &mut Marks)>;
     /// The time for its timers, in milliseconds since it was opened.
     fn note_time(&mut self, now_ms: u32);
     /// When the next timer is due, in the same milliseconds.
@@ -246,13 +246,13 @@ pub trait Driven {
         let Some((phase, marks)) = self.marks(id) else {
             return;
         };
-        if phase == Phase::Down {
+        if phase == ConnectionPhase::Down {
             return; // It was given up since.
         }
         if flags.intersects(F::HUP | F::RDHUP | F::ERR) {
             marks.hung_up = true;
         }
-        if phase == Phase::Connecting {
+        if phase == ConnectionPhase::Connecting {
             if !flags.intersects(F::OUT | F::ERR | F::HUP) {
                 return;
             }
@@ -271,7 +271,7 @@ pub trait Driven {
         let Some((phase, marks)) = self.marks(id) else {
             return;
         };
-        if phase != Phase::Down && !marks.queued {
+        if phase != ConnectionPhase::Down && !marks.queued {
             marks.queued = true;
             self.event_loop().queue.push_back(id.0);
         }
@@ -324,7 +324,7 @@ mod tests {
     struct Reader {
         event_loop: EventLoop,
         reports: Reports,
-        clients: Vec<(Phase, Marks, Option<UnixStream>)>,
+        clients: Vec<(ConnectionPhase, Marks, Option<UnixStream>)>,
         /// Who read how many bytes; `None` is the end.
         reads: Vec<(u32, Option<usize>)>,
         greeted: Vec<(u32, bool)>,
@@ -345,7 +345,7 @@ mod tests {
         fn reports(&mut self) -> &mut Reports {
             &mut self.reports
         }
-        fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)> {
+        fn marks(&mut self, id: ClientId) -> Option<(ConnectionPhase, &mut Marks)> {
             let (phase, marks, _) = self.clients.get_mut(id.0 as usize)?;
             Some((*phase, marks))
         }
@@ -365,7 +365,7 @@ mod tests {
         }
         fn greet(&mut self, id: ClientId, failed: bool) {
             self.greeted.push((id.0, failed));
-            self.clients[id.0 as usize].0 = Phase::Up;
+            self.clients[id.0 as usize].0 = ConnectionPhase::Up;
             if failed {
                 self.fail(id);
             }
@@ -396,12 +396,12 @@ mod tests {
         fn fail(&mut self, id: ClientId) {
             self.failed.push(id.0);
             let client = &mut self.clients[id.0 as usize];
-            (client.0, client.2) = (Phase::Down, None);
+            (client.0, client.2) = (ConnectionPhase::Down, None);
             self.reports.owe(id, Change::Closed);
         }
     }
 
-    fn reader(phases: &[Phase]) -> (Reader, Vec<UnixStream>) {
+    fn reader(phases: &[ConnectionPhase]) -> (Reader, Vec<UnixStream>) {
         let mut reader = Reader {
             event_loop: EventLoop::new(Clock::Monotonic).unwrap(),
             reports: Reports::default(),
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn clients_take_turns_to_be_read() {
-        let (mut reader, mut others) = reader(&[Phase::Up, Phase::Up]);
+        let (mut reader, mut others) = reader(&[ConnectionPhase::Up, ConnectionPhase::Up]);
         others[0].write_all(&[0; 10]).unwrap();
         others[1].write_all(&[0; 6]).unwrap();
         run(&mut reader, |r| r.reads.len() == 5);
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn last_words_are_read_before_the_end() {
-        let (mut reader, mut others) = reader(&[Phase::Up]);
+        let (mut reader, mut others) = reader(&[ConnectionPhase::Up]);
         others[0].write_all(&[0; 5]).unwrap();
         drop(others);
         run(&mut reader, |r| r.reports.reported);
@@ -474,7 +474,11 @@ mod tests {
 
     #[test]
     fn who_is_connecting_greets_once_and_who_is_down_is_left_alone() {
-        let (mut reader, others) = reader(&[Phase::Connecting, Phase::Down, Phase::Connecting]);
+        let (mut reader, others) = reader(&[
+            ConnectionPhase::Connecting,
+            ConnectionPhase::Down,
+            ConnectionPhase::Connecting,
+        ]);
         let mut others = others.into_iter();
         let _open = others.next();
         drop(others); // Of the last two: a hang-up while connecting is a failure.
@@ -488,7 +492,7 @@ mod tests {
 
     #[test]
     fn it_sleeps_until_the_timer_and_no_later_than_it_was_told() {
-        let (mut reader, _others) = reader(&[Phase::Up]);
+        let (mut reader, _others) = reader(&[ConnectionPhase::Up]);
         run(&mut reader, |r| r.writable == [0]); // The first edge is out of the way.
         let due = reader.now_ms + 10;
         reader.timer_ms = Some(due);
@@ -541,8 +545,12 @@ mod tests {
 
     #[test]
     fn closing_ends_with_the_last_client_or_the_time() {
-        let (mut reader, others) = reader(&[Phase::Up]);
-        let all_down = |r: &Reader| r.clients.iter().all(|(phase, ..)| *phase == Phase::Down);
+        let (mut reader, others) = reader(&[ConnectionPhase::Up]);
+        let all_down = |r: &Reader| {
+            r.clients
+                .iter()
+                .all(|(phase, ..)| *phase == ConnectionPhase::Down)
+        };
         let now = reader.event_loop.now();
         reader.run_unheard(now + 20_000_000, all_down);
         assert!(!all_down(&reader) && reader.event_loop.now() >= now + 20_000_000);

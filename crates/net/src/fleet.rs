@@ -34,7 +34,7 @@ use crate::event_loop::{Driven, EventLoop};
 use crate::tls;
 
 pub use broken::Broken;
-pub use client::{Client, State};
+pub use client::{FleetClient, State};
 pub use link::{ClientLink, Shared};
 pub use tuning::{Terms, Tuning};
 
@@ -247,13 +247,13 @@ pub struct TcpFleet<P: Protocol> {
     /// State of the protocol that the clients share.
     pub protocol: P,
     /// The clients, by [`ClientId`].
-    pub clients: Vec<Client<P::Client>>,
+    pub clients: Vec<FleetClient<P::Client>>,
     /// Other state that the clients share.
     pub shared: Shared,
     event_loop: EventLoop,
     /// Every connection is read into this and decoded in place.
     buf: Box<[u8]>,
-    tls: Option<tls::Setup>,
+    tls: Option<tls::TlsSetup>,
 }
 
 impl<P: Protocol> TcpFleet<P> {
@@ -269,7 +269,7 @@ impl<P: Protocol> TcpFleet<P> {
     ) -> Result<Self, DriverError> {
         let target = config.target;
         let tls = if endpoints.iter().any(|e| e.encryption.is_on()) {
-            Some(tls::Setup::new(
+            Some(tls::TlsSetup::new(
                 &target.tls.unwrap_or_default(),
                 &endpoints,
                 |place| protocol.server_name(place, &endpoints[place]),

@@ -93,7 +93,7 @@ pub fn after_write(
 
 /// What came of writing a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteOutcome {
     /// Bytes that went to the socket.
     pub sent: u64,
     /// System calls that took some.
@@ -109,16 +109,16 @@ pub fn write_out(
     fd: BorrowedFd<'_>,
     tls: Option<&mut rustls::ClientConnection>,
     out: Option<&mut Out>,
-) -> Written {
+) -> WriteOutcome {
     match tls {
         Some(tls) => write_tls(fd, tls, out),
-        None => out.map_or(Written::default(), |out| write_plain(fd, out)),
+        None => out.map_or(WriteOutcome::default(), |out| write_plain(fd, out)),
     }
 }
 
 #[inline]
-fn write_plain(fd: BorrowedFd<'_>, out: &mut Out) -> Written {
-    let mut written = Written::default();
+fn write_plain(fd: BorrowedFd<'_>, out: &mut Out) -> WriteOutcome {
+    let mut written = WriteOutcome::default();
     while out.start < out.bytes.len() {
         match socket::write(fd, &out.bytes[out.start..]) {
             Io::Done(n) => {
@@ -143,8 +143,8 @@ fn write_tls(
     fd: BorrowedFd<'_>,
     tls: &mut rustls::ClientConnection,
     mut out: Option<&mut Out>,
-) -> Written {
-    let mut written = Written::default();
+) -> WriteOutcome {
+    let mut written = WriteOutcome::default();
     let mut wire = Wire { fd, moved: 0 };
     loop {
         let mut took = 0;

@@ -135,12 +135,12 @@ fn unreadable(path: &Path, what: &str, error: pem::Error) -> DriverError {
 }
 
 /// What the connections of a fleet need for TLS.
-pub struct Setup {
+pub struct TlsSetup {
     /// For each of the fleet's endpoints; none for those without TLS.
     places: Vec<Option<(Arc<ClientConfig>, ServerName<'static>)>>,
 }
 
-impl Setup {
+impl TlsSetup {
     /// Reads the certificates. `name` gives the host name that the certificate at each place must be
     /// for, unless `tls` names one; `alpn` is named where TLS begins with the connection.
     ///
@@ -151,7 +151,7 @@ impl Setup {
         endpoints: &[Endpoint],
         name: impl Fn(usize) -> &'a str,
         alpn: &[&[u8]],
-    ) -> Result<Setup, DriverError> {
+    ) -> Result<TlsSetup, DriverError> {
         let config = configure(tls)?;
         let mut direct = (*config).clone();
         direct.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
@@ -165,7 +165,7 @@ impl Setup {
             let name = tls.server_name.as_deref().unwrap_or_else(|| name(place));
             Ok(Some((Arc::clone(config), checked_name(name)?)))
         });
-        Ok(Setup {
+        Ok(TlsSetup {
             places: places.collect::<Result<_, DriverError>>()?,
         })
     }

@@ -26,13 +26,13 @@ use crate::{drivers, signals};
 struct Report {
     system: String,
     version: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<ClaimLine>,
 }
 
 /// The result for one claim.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Line {
+struct ClaimLine {
     /// A check of the conformance suite with its settings, or a capability.
     claim: String,
     finding: CheckStatus,
@@ -110,7 +110,7 @@ fn check_one(
     let mut told = |claim: String, (finding, words): (CheckStatus, String)| {
         let spelt = spelt(finding);
         args.output.remark(&format!("  {spelt:11} {claim}"));
-        lines.push(Line {
+        lines.push(ClaimLine {
             claim,
             finding,
             words,

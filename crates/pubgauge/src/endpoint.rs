@@ -30,7 +30,7 @@ const WHEN_IDLE: Effort = Effort {
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub struct LiveFigures {
     /// Name of the study.
     pub study: String,
     /// Trials of the plan.
@@ -66,7 +66,7 @@ pub struct Current {
 /// A listening endpoint; dropping it closes it.
 pub struct MetricsEndpoint {
     http: Http,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<LiveFigures>>,
 }
 
 impl MetricsEndpoint {
@@ -75,7 +75,7 @@ impl MetricsEndpoint {
     /// # Errors
     /// If it is not an address, or cannot be listened on.
     pub fn open(text: &str) -> Result<MetricsEndpoint, Ending> {
-        let shown = Arc::<Mutex<Shown>>::default();
+        let shown = Arc::<Mutex<LiveFigures>>::default();
         let answered = shown.clone();
         let mut scrapes = 0;
         let answer = move |path: &str| match path {
@@ -104,7 +104,7 @@ impl MetricsEndpoint {
     }
 
     /// The figures that it shows, for the run to update.
-    pub fn shared_figures(&self) -> Arc<Mutex<Shown>> {
+    pub fn shared_figures(&self) -> Arc<Mutex<LiveFigures>> {
         self.shown.clone()
     }
 }
@@ -120,7 +120,7 @@ const PHASES: [(&str, Option<Phase>); 7] = [
     ("close", Some(Phase::Close)),
 ];
 
-fn text(shown: &Shown, scrapes: u64) -> String {
+fn text(shown: &LiveFigures, scrapes: u64) -> String {
     let mut text = Text::default();
     text.family("pubgauge_run", MetricType::Info, "", "The run.");
     let version = env!("CARGO_PKG_VERSION");

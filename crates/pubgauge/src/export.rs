@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_command::exit::{Ending, FINE, print, print_all, print_json};
-use pubgauge_export::tables::{NAMES, Run};
+use pubgauge_export::tables::{NAMES, NamedRun};
 use pubgauge_export::{Format, FormatError, Table, check, openmetrics};
 use pubgauge_figures::model::Results;
 use pubgauge_place::OpenFolder;
@@ -181,7 +181,7 @@ fn contents(
         };
         return Ok(vec![content?]);
     };
-    let run = Run { name, results };
+    let run = NamedRun { name, results };
     let mut contents = Vec::new();
     for wanted in NAMES {
         if !args.table.is_empty() && !args.table.iter().any(|name| name == wanted) {
@@ -198,7 +198,7 @@ fn contents(
     Ok(contents)
 }
 
-fn table<'a>(run: &Run<'a>, name: &str, dir: &'a Path) -> Table<'a> {
+fn table<'a>(run: &NamedRun<'a>, name: &str, dir: &'a Path) -> Table<'a> {
     match name {
         "trials" => run.trials(),
         "flows" => run.flows(),

@@ -56,19 +56,19 @@ pub fn install(
             put(words);
         }
     };
-    let mut told: Vec<Told> = Vec::new();
+    let mut told: Vec<InstallOutcome> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
     for system in &systems {
         match InstallPlan::new(system, &testbed) {
             Ok(plan) => plans.push(plan),
             Err(already @ NoPlan::Already { .. }) => {
                 say(&format!("{already}\n"));
-                told.push(Told::new(&system.name, Done::Already, already));
+                told.push(InstallOutcome::new(&system.name, Done::Already, already));
             }
             // `all` means all that can be installed here: the others are named and are no failure.
             Err(not) if all => {
                 say(&format!("passed over: {not}\n"));
-                told.push(Told::new(&system.name, Done::PassedOver, not));
+                told.push(InstallOutcome::new(&system.name, Done::PassedOver, not));
             }
             Err(not) => cannot.push((system.name.clone(), not.to_string())),
         }
@@ -77,7 +77,7 @@ pub fn install(
     if all {
         for (system, not) in by_root {
             say(&format!("passed over: {not}\n"));
-            told.push(Told::new(&system, Done::PassedOver, not));
+            told.push(InstallOutcome::new(&system, Done::PassedOver, not));
         }
     } else {
         cannot.extend(by_root);
@@ -92,7 +92,7 @@ pub fn install(
     }
     for (system, why) in cannot.iter() {
         tell!("{why}");
-        told.push(Told::new(system, Done::Failed, why));
+        told.push(InstallOutcome::new(system, Done::Failed, why));
     }
     if plans.is_empty() {
         print_outcomes(&told, output);
@@ -109,20 +109,24 @@ pub fn install(
     let mut done_already = BTreeSet::new();
     for plan in &plans {
         if stop.load(Relaxed) {
-            told.push(Told::new(&plan.system, Done::Failed, "stopped by the user"));
+            told.push(InstallOutcome::new(
+                &plan.system,
+                Done::Failed,
+                "stopped by the user",
+            ));
             continue;
         }
-        let mut shown = Shown::new(&plan.system, output.quiet);
+        let mut shown = InstallProgress::new(&plan.system, output.quiet);
         let result = plan.execute(&mut done_already, &mut |at| shown.goes_on(at, &stop));
         shown.finish();
         match result {
             Ok(()) => {
                 say(&format!("{} is installed\n", plan.system));
-                told.push(Told::new(&plan.system, Done::Installed, ""));
+                told.push(InstallOutcome::new(&plan.system, Done::Installed, ""));
             }
             Err(error) => {
                 tell!("error: {error}");
-                told.push(Told::new(&plan.system, Done::Failed, error));
+                told.push(InstallOutcome::new(&plan.system, Done::Failed, error));
             }
         }
     }
@@ -136,15 +140,15 @@ pub fn install(
 
 /// The outcome for a system, as JSON output.
 #[derive(Serialize)]
-struct Told {
+struct InstallOutcome {
     system: String,
     outcome: Done,
     why: String,
 }
 
-impl Told {
-    fn new(system: &str, outcome: Done, why: impl ToString) -> Told {
-        Told {
+impl InstallOutcome {
+    fn new(system: &str, outcome: Done, why: impl ToString) -> InstallOutcome {
+        InstallOutcome {
             system: system.to_owned(),
             outcome,
             why: why.to_string(),
@@ -163,7 +167,7 @@ enum Done {
     Failed,
 }
 
-fn print_outcomes(told: &[Told], output: Output) {
+fn print_outcomes(told: &[InstallOutcome], output: Output) {
     if output.json {
         print_json(&told);
     }
@@ -251,7 +255,7 @@ fn ask(names: &[String]) -> Result<(), Ending> {
 }
 
 /// Progress of one installation: a live line on a terminal, a line every [`LINE_EVERY`] elsewhere.
-struct Shown {
+struct InstallProgress {
     system: String,
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -259,14 +263,14 @@ struct Shown {
     said: Duration,
 }
 
-impl Shown {
+impl InstallProgress {
     fn new(system: &str, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
-        Shown {
+        InstallProgress {
             system: system.to_owned(),
             bar,
             quiet,

@@ -11,7 +11,7 @@ use pubgauge_testbed::{Catalog, SystemFile};
 use crate::drivers;
 
 /// A column of the matrix: a system in one of its variants.
-pub struct Column {
+pub struct SystemColumn {
     /// `NAME` or `NAME:VARIANT`, and its answers in the order of [`Capability::ALL`]; none if no driver speaks to it.
     pub system: SystemCapabilities,
     /// Why there are no answers.
@@ -19,7 +19,7 @@ pub struct Column {
 }
 
 /// The columns of all systems whose name or `NAME:VARIANT` is in `only`; of all, if it is empty.
-pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<Column>, Ending> {
+pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<SystemColumn>, Ending> {
     for name in only {
         let (plain, variant) = split(name);
         let system = catalog.get(plain).map_err(Ending::bad_input)?;
@@ -48,18 +48,18 @@ pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<Column>, Ending
     Ok(columns)
 }
 
-fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> {
+fn column(system: &SystemFile, variant: Option<&str>) -> Result<SystemColumn, Ending> {
     let name = match variant {
         Some(variant) => format!("{}:{variant}", system.name),
         None => system.name.clone(),
     };
     let file = system.variant(variant).map_err(Ending::bad_input)?;
     Ok(match drivers::all().by_name(&file.driver) {
-        Some(driver) => Column {
+        Some(driver) => SystemColumn {
             system: of_system(&name, &file, driver.as_ref()),
             missing: None,
         },
-        None => Column {
+        None => SystemColumn {
             system: SystemCapabilities {
                 system: name,
                 answers: Vec::new(),
@@ -73,7 +73,7 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
 }
 
 /// The matrix as text: a grid of marks for many systems, full answers for one or two.
-pub fn render(columns: &[Column]) -> String {
+pub fn render(columns: &[SystemColumn]) -> String {
     if columns.len() <= 2 {
         columns.iter().map(render_column).collect()
     } else {
@@ -90,7 +90,7 @@ fn mark(support: Support) -> char {
     }
 }
 
-fn render_column(column: &Column) -> String {
+fn render_column(column: &SystemColumn) -> String {
     let mut out = format!("{}\n", column.system.system);
     if let Some(missing) = &column.missing {
         out.push_str(&wrap(missing, 2));
@@ -105,7 +105,7 @@ fn render_column(column: &Column) -> String {
 
 const LEGEND: &str = "\n  + the system has it     ~ the driver makes it from what the system has\n  - cannot be had         ! promised, and measured to be broken\n";
 
-fn grid(columns: &[Column]) -> String {
+fn grid(columns: &[SystemColumn]) -> String {
     let widest = Capability::ALL
         .iter()
         .map(|c| c.to_string().len())

@@ -19,7 +19,7 @@ use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
-use crate::endpoint::{Current, Shown};
+use crate::endpoint::{Current, LiveFigures};
 use crate::forecast::{Ahead, Forecast};
 use crate::lock;
 use crate::terminal;
@@ -105,7 +105,7 @@ pub struct Progress {
     view: Arc<Mutex<View>>,
     forecast: Forecast,
     /// The figures of the metrics endpoint.
-    shown: Option<Arc<Mutex<Shown>>>,
+    shown: Option<Arc<Mutex<LiveFigures>>>,
     repeats: u32,
     last: Option<(Nanos, u64, u64)>,
     line_at: Instant,
@@ -118,7 +118,7 @@ impl Progress {
         plan: &Plan,
         left: &[&PlannedTrial],
         quiet: bool,
-        shown: Option<Arc<Mutex<Shown>>>,
+        shown: Option<Arc<Mutex<LiveFigures>>>,
     ) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let forecast = Forecast::new(left.iter().map(|trial| Ahead {
@@ -268,7 +268,7 @@ impl Progress {
             .and(terminal::columns(libc::STDERR_FILENO))
     }
 
-    fn update(&self, change: impl FnOnce(&mut Shown)) {
+    fn update(&self, change: impl FnOnce(&mut LiveFigures)) {
         if let Some(shown) = &self.shown {
             let mut shown = lock(shown);
             change(&mut shown);

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::{AxisValue, Distribution, Results, SeriesRecord, Trial};
 use pubgauge_report::{LatencyLogs, page};
-use pubgauge_testing::allocator::Told;
+use pubgauge_testing::allocator::ReportingAllocator;
 
 thread_local! {
     /// Bytes that are held, and the most that were.
@@ -26,7 +26,7 @@ fn count(more: usize, less: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(count);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(count);
 
 fn latency() -> Histogram<u64> {
     let mut values = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();

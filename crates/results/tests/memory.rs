@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 
 use pubgauge_figures::model::{Results, SeriesRecord, Trial};
 use pubgauge_results::store::{RESULTS_FILE, load, write_json};
-use pubgauge_testing::allocator::Told;
+use pubgauge_testing::allocator::ReportingAllocator;
 
 thread_local! {
     /// Bytes that are held, and the most that were.
@@ -22,7 +22,7 @@ fn count(more: usize, less: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(count);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(count);
 
 /// Bytes that `of` holds in what it returns, and the most that it held meanwhile.
 fn held<T>(of: impl FnOnce() -> T) -> (T, isize, isize) {

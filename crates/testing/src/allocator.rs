@@ -4,10 +4,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The system's allocator. Its function is told the bytes that a call takes, and those that it gives back; it must not
 /// allocate.
-pub struct Told(pub fn(usize, usize));
+pub struct ReportingAllocator(pub fn(usize, usize));
 
 // SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Told {
+unsafe impl GlobalAlloc for ReportingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         (self.0)(layout.size(), 0);
         // SAFETY: as the caller promises.

@@ -82,7 +82,7 @@ pub const SECOND: u64 = 1_000_000_000;
 
 /// A delivered message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct DeliveredMessage {
     /// The client that got it.
     pub client: u32,
     /// Its topic; empty if the system does not tell.
@@ -97,11 +97,11 @@ pub struct Message {
 
 /// All that a fleet reported.
 #[derive(Default)]
-pub struct Seen {
+pub struct Observations {
     /// Calls of [`Events::arrived`].
     pub arrivals: usize,
     /// Delivered messages, in order of delivery.
-    pub messages: Vec<Message>,
+    pub messages: Vec<DeliveredMessage>,
     /// Keep only the count of messages.
     pub count_only: bool,
     /// How many messages were delivered.
@@ -124,7 +124,7 @@ pub struct Seen {
     pub closed: Vec<u32>,
 }
 
-impl Events for Seen {
+impl Events for Observations {
     fn arrived(&mut self) {
         self.arrivals += 1;
     }
@@ -132,7 +132,7 @@ impl Events for Seen {
         assert!(self.arrivals > 0, "arrived() comes before the messages");
         self.delivered += 1;
         if !self.count_only {
-            self.messages.push(Message {
+            self.messages.push(DeliveredMessage {
                 client: client.0,
                 topic: d.topic.unwrap_or_default().to_owned(),
                 payload: d.payload.to_vec(),
@@ -166,7 +166,7 @@ impl Events for Seen {
 pub struct Rig {
     pub fleet: Box<dyn Fleet>,
     /// What it reported.
-    pub seen: Seen,
+    pub seen: Observations,
 }
 
 /// A configuration for up to four clients and messages of up to 4 MiB.
@@ -190,7 +190,7 @@ impl Rig {
     pub fn open(driver: &dyn Driver, target: Target, settings: Settings) -> Rig {
         Rig {
             fleet: driver.open(config(target, settings)).unwrap(),
-            seen: Seen::default(),
+            seen: Observations::default(),
         }
     }
 
@@ -210,7 +210,7 @@ impl Rig {
     /// # Panics
     /// After 60 s, with the text `what`.
     #[track_caller]
-    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Observations) -> bool) {
         let end = clock::monotonic_now() + 60 * SECOND;
         while !holds(&self.seen) {
             let now = clock::monotonic_now();
@@ -373,7 +373,7 @@ impl Rig {
 
     /// The sequence numbers delivered to a client, in their order.
     pub fn sequences(&self, client: ClientId) -> Vec<u64> {
-        let of = |m: &&Message| m.client == client.0;
+        let of = |m: &&DeliveredMessage| m.client == client.0;
         self.seen
             .messages
             .iter()

@@ -30,7 +30,7 @@ pub enum Answer {
 }
 
 #[derive(Default)]
-struct State {
+struct StoreState {
     answer: Answer,
     /// The access keys that it takes; [`KEY`] alone if there are none here.
     keys: Vec<String>,
@@ -43,11 +43,11 @@ struct State {
 /// A store on a port of the loopback address.
 pub struct ObjectStore {
     pub address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<StoreState>>,
     listening: Option<JoinHandle<()>>,
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<StoreState>) -> MutexGuard<'_, StoreState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -61,9 +61,9 @@ impl ObjectStore {
     pub fn start_at(address: &str, objects: BTreeMap<String, Vec<u8>>) -> ObjectStore {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State {
+        let state = Arc::new(Mutex::new(StoreState {
             objects,
-            ..State::default()
+            ..StoreState::default()
         }));
         let shared = state.clone();
         let listening = std::thread::spawn(move || {
@@ -235,7 +235,7 @@ fn tag(bytes: &[u8]) -> String {
     format!("\"{:016x}\"", hasher.finish())
 }
 
-fn serve(stream: &TcpStream, state: &Mutex<State>) {
+fn serve(stream: &TcpStream, state: &Mutex<StoreState>) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = Request::read(&mut reader) {
         let answer = answer(&request, state);
@@ -252,7 +252,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
     }
 }
 
-fn answer(request: &Request, state: &Mutex<State>) -> Vec<u8> {
+fn answer(request: &Request, state: &Mutex<StoreState>) -> Vec<u8> {
     let mut state = lock(state);
     let is_expired =
         !state.keys.is_empty() && !state.keys.iter().any(|key| request.is_signed_with(key));

@@ -23,8 +23,8 @@ use pubgauge_driver::{Nanos, clock::monotonic_now};
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, Packet, Version, decode, packet_len};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
-use lane::{Client, Lane, Waiting};
-pub use lane::{Fault, Message, Passage, Rules};
+use lane::{Lane, LaneClient, Waiting};
+pub use lane::{LaneMessage, MessageFault, Passage, Rules};
 pub use pubgauge_mqtt_codec::QoS;
 
 /// The kernel's buffer of what clients sent and the throttle has not read, in bytes. TCP over the loopback, whose
@@ -46,7 +46,7 @@ pub enum Direction {
 /// A running throttle. Dropping it ends its connections and its threads.
 pub struct Throttle {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLanes>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -61,7 +61,7 @@ impl Throttle {
         let address = listener.local_addr().expect("it is bound");
         // Connections inherit it.
         set_socket_recv_buffer_size(&listener, RECEIVE_BUFFER).expect("a socket");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedLanes {
             server,
             lanes: [to_server, to_client].map(Lane::new),
             connections: Mutex::default(),
@@ -126,7 +126,7 @@ impl Drop for Throttle {
 const GRAIN_NS: Nanos = 500_000;
 
 /// What the threads of a throttle share.
-struct Shared {
+struct SharedLanes {
     server: SocketAddr,
     lanes: [Lane; 2],
     /// Open connections, in the order of connecting.
@@ -145,7 +145,7 @@ struct Connection {
     sockets: [TcpStream; 2],
 }
 
-impl Shared {
+impl SharedLanes {
     fn lane(&self, direction: Direction) -> &Lane {
         &self.lanes[direction as usize]
     }
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Relays packets in one direction until either side ends. What one read brings goes on together.
-    fn relay(&self, direction: Direction, who: &Client, mut from: Packets<'_>, to: &TcpStream) {
+    fn relay(&self, direction: Direction, who: &LaneClient, mut from: Packets<'_>, to: &TcpStream) {
         let lane = self.lane(direction);
         let (queue, waiting) = channel();
         let source = from.stream;
@@ -321,10 +321,10 @@ struct Packets<'a> {
 
 impl Packets<'_> {
     /// Waits for the CONNECT that begins the stream, and says whose it is; `None` if the stream ends before.
-    fn client(&mut self) -> Option<Client> {
+    fn client(&mut self) -> Option<LaneClient> {
         self.await_packet()?;
         match decode(&self.read, Version::V5, MAX_PACKET_LEN) {
-            Ok(Some((Packet::Connect(connect), _))) => Some(Client {
+            Ok(Some((Packet::Connect(connect), _))) => Some(LaneClient {
                 id: connect.client_id.to_owned(),
                 version: connect.version,
             }),

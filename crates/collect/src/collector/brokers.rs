@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::lead::Loop;
 use crate::clock::unix_s;
-use crate::known::{Known, Seen};
+use crate::known::{Known, KnownBroker};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::peer::Peer;
-use crate::session::{Canary, Session};
+use crate::session::{BrokerSession, Canary};
 
 impl Loop {
     pub(super) fn came_up(&mut self, at: usize) {
@@ -159,7 +159,7 @@ impl Loop {
         let canary = (self.collector.config.canary.as_ref())
             .map(|asked| Canary::new(asked, &self.collector.name, Instant::now()));
         let shown = configured.endpoint.shown.clone();
-        let mut session = Session::new(self.next_peer, broker, shown);
+        let mut session = BrokerSession::new(self.next_peer, broker, shown);
         session.log_in_as(configured);
         session.canary = canary;
         self.next_peer += 1;
@@ -255,7 +255,7 @@ impl Loop {
             .filter(|peer| peer.session.had_session)
             .map(|peer| {
                 let name = brokers[peer.endpoint].endpoint.shown.clone();
-                let seen = Seen {
+                let seen = KnownBroker {
                     name,
                     connected_s: peer.connected_s,
                 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pubgauge_net::endpoint::Endpoint;
-use pubgauge_net::tls::Setup;
+use pubgauge_net::tls::TlsSetup;
 use rustls::ClientConnection;
 
 use crate::Error;
@@ -11,7 +11,7 @@ use crate::config::{Broker, TlsFiles};
 
 /// What a connection to each broker begins with, by the broker's number.
 #[derive(Default)]
-pub struct Certificates(Vec<Option<(Arc<Setup>, usize)>>);
+pub struct Certificates(Vec<Option<(Arc<TlsSetup>, usize)>>);
 
 impl Certificates {
     /// Reads the certificates for all brokers with TLS, those that several share once.
@@ -36,7 +36,7 @@ impl Certificates {
             let endpoints: Vec<Endpoint> = members.iter().map(endpoint).collect();
             let host = |nth: usize| endpoints[nth].host.as_str();
             let alpn: &[u8] = if is_websocket { b"http/1.1" } else { b"mqtt" };
-            let setup = Setup::new(files, &endpoints, host, &[alpn]).map_err(|error| Error {
+            let setup = TlsSetup::new(files, &endpoints, host, &[alpn]).map_err(|error| Error {
                 is_input: true,
                 what: format!("{}: {}", endpoints[0].shown, error.what),
                 hint: error.hint,

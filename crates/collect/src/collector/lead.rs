@@ -16,7 +16,7 @@ use crate::gather::{Acks, Gather};
 use crate::names::Names;
 use crate::notice::Notice;
 use crate::peer::Peer;
-use crate::session::{Asked, State, Taking};
+use crate::session::{Asked, SessionState, Taking};
 use crate::storage::Storage;
 use crate::waker::Waker;
 
@@ -276,8 +276,8 @@ impl Loop {
         };
         let peer = &mut self.peers[at];
         // Identifiers of another connection mean other messages; the broker sends these again.
-        let same =
-            peer.session.connection == acks.connection && peer.session.state != State::Greeting;
+        let same = peer.session.connection == acks.connection
+            && peer.session.state != SessionState::Greeting;
         let Some(link) = peer.link.as_mut().filter(|_| same) else {
             return;
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::lead::Loop;
 use crate::Error;
 use crate::notice::Notice;
-use crate::session::Step;
+use crate::session::LeavingStep;
 
 impl Loop {
     /// Unsubscribes everywhere, takes in what the sessions hold, and has the brokers drop them, as far as that can be done
@@ -83,13 +83,13 @@ impl Loop {
             };
             let is_idle = is_stored && !link.wants_write();
             let went_on = match peer.session.go_on_leaving(now, is_idle, link.out()) {
-                Step::Wait => Ok(()),
+                LeavingStep::Wait => Ok(()),
                 // Its answer is read at once.
-                Step::Probed => {
+                LeavingStep::Probed => {
                     self.tick.get_or_insert(now);
                     link.flush()
                 }
-                Step::Empty => {
+                LeavingStep::Empty => {
                     peer.session.leave(&self.asked, link.out());
                     // What the broker does not take now it learns from the end of the connection.
                     let _ = link.flush();

@@ -6,7 +6,7 @@ use crate::config::Form;
 use crate::manifest::FileEntry;
 
 /// A file that was merged, and from which.
-pub struct Group {
+pub struct MergedFile {
     /// Number of the collector.
     pub member: usize,
     pub into: FileEntry,

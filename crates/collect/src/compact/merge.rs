@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::plan::Partition;
 use super::swap::Aside;
 use super::work::Work;
-use super::{Compacted, Step, write};
+use super::{CompactStep, Compacted, write};
 use crate::folder;
 
 /// The folder that a partition was until now. A reader may have opened it, and be about to list what is in it.
@@ -56,7 +56,7 @@ impl Work<'_> {
         let around = folder::open_below(&self.top, &former.around)?;
         around.remove(&former.name)?;
         around.sync()?;
-        (self.steps)(Step::Removed);
+        (self.steps)(CompactStep::Removed);
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ pub struct Source {
 }
 
 /// Files of one collector whose numbers rise.
-pub struct Run {
+pub struct FileRun {
     /// Number of the collector.
     pub member: usize,
     pub sources: Vec<Source>,
@@ -39,7 +39,7 @@ pub struct Run {
 pub struct Partition {
     /// The names of its folders, from the outermost.
     pub folders: Vec<String>,
-    pub runs: Vec<Run>,
+    pub runs: Vec<FileRun>,
 }
 
 impl Partition {
@@ -88,7 +88,7 @@ pub fn partitions(
     compacted: &mut Compacted,
 ) -> Result<Vec<Partition>, Error> {
     let ended = Ended::new(ended);
-    let mut found: BTreeMap<Vec<String>, Vec<Run>> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<String>, Vec<FileRun>> = BTreeMap::new();
     for (nth, member) in work.members.iter().enumerate() {
         if member.is_running && !work.is_respected {
             let what =
@@ -174,12 +174,12 @@ fn sources(
 }
 
 /// Files of a partition that could be merged: runs of two and more whose numbers rise, up to so many bytes.
-pub(super) fn runs(member: usize, mut sources: Vec<Source>, target_bytes: u64) -> Vec<Run> {
+pub(super) fn runs(member: usize, mut sources: Vec<Source>, target_bytes: u64) -> Vec<FileRun> {
     sources.sort_by_key(|source| source.entry.first);
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<FileRun> = Vec::new();
     let mut bytes = 0_u64;
     for source in sources {
-        let follows = |run: &&mut Run| match (run.sources.first(), run.sources.last()) {
+        let follows = |run: &&mut FileRun| match (run.sources.first(), run.sources.last()) {
             (Some(first), Some(last)) => {
                 let among = source.entry.span().1.saturating_sub(first.entry.span().0);
                 last.entry.last < source.entry.first
@@ -197,7 +197,7 @@ pub(super) fn runs(member: usize, mut sources: Vec<Source>, target_bytes: u64) -
             _ => {
                 bytes = source.entry.bytes;
                 let sources = vec![source];
-                runs.push(Run { member, sources });
+                runs.push(FileRun { member, sources });
             }
         }
     }

@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use pubgauge_place::{OpenFolder, take_after};
 use rustix::fs::fstat;
 
-use super::group::Group;
+use super::group::MergedFile;
 use super::work::{Work, aside_name};
-use super::{Step, Steps};
+use super::{CompactStep, Steps};
 use crate::files::is_folder;
 use crate::manifest::{self, Entry};
 
@@ -43,7 +43,7 @@ impl<'a> Aside<'a> {
         }
         above.remove(&name)?;
         let folder = above.below(&name)?;
-        steps(Step::Begun);
+        steps(CompactStep::Begun);
         can_exchange(&folder)?;
         take_after(&folder, &partition).map_err(|error| {
             let what =
@@ -76,7 +76,7 @@ impl<'a> Aside<'a> {
     ///
     /// # Errors
     /// If the partition has changed, or cannot be exchanged.
-    pub fn take_place(&self, work: &Work<'_>, groups: &[Group]) -> io::Result<()> {
+    pub fn take_place(&self, work: &Work<'_>, groups: &[MergedFile]) -> io::Result<()> {
         if groups.is_empty() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl<'a> Aside<'a> {
         }
         self.link_others(groups)?;
         self.folder.sync()?;
-        (self.steps)(Step::Linked);
+        (self.steps)(CompactStep::Linked);
         for group in groups {
             let from = group.sources.iter();
             let merging = Entry::Merging {
@@ -98,21 +98,21 @@ impl<'a> Aside<'a> {
                 from: from.map(|source| source.entry.path.clone()).collect(),
             };
             manifest::append(&work.members[group.member].own, &[merging])?;
-            (self.steps)(Step::Announced);
+            (self.steps)(CompactStep::Announced);
         }
         self.above.exchange(self.place, &self.name)?;
-        (self.steps)(Step::Exchanged);
+        (self.steps)(CompactStep::Exchanged);
         self.above.sync()?;
         for group in groups {
             let path = group.into.path.clone();
             manifest::append(&work.members[group.member].own, &[Entry::Merged { path }])?;
-            (self.steps)(Step::Listed);
+            (self.steps)(CompactStep::Listed);
         }
         Ok(())
     }
 
     /// Has all files of the partition that were not merged stand in it, too.
-    fn link_others(&self, groups: &[Group]) -> io::Result<()> {
+    fn link_others(&self, groups: &[MergedFile]) -> io::Result<()> {
         let merged = groups.iter().flat_map(|group| &group.sources);
         let mut merged: BTreeMap<&OsStr, (u64, u64)> = merged
             .map(|source| (source.name.as_ref(), source.identity))

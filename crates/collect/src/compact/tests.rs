@@ -19,7 +19,7 @@ use crate::folder::{self, Folder};
 use crate::log::{Limits, Log};
 use crate::manifest::{self, Entry, FileEntry, LIST};
 use crate::message::Message;
-use crate::store::Place;
+use crate::store::StoreAddress;
 use crate::verify::merged::find_since;
 use crate::verify::{Counted, Sequences, SequencesFound, file, verify, verify_each};
 
@@ -247,9 +247,9 @@ fn ledger(data: &Path) -> Ledger {
 }
 
 fn compacted(data: &Path, target_bytes: u64) -> Compacted {
-    let options = Options {
+    let options = CompactOptions {
         target_bytes,
-        ..Options::default()
+        ..CompactOptions::default()
     };
     let stop = AtomicBool::new(false);
     in_steps(data, options, LATER_S, &stop, (&|_| {}, Duration::ZERO)).unwrap()
@@ -337,7 +337,7 @@ fn whenever_it_is_killed_each_message_is_there_once_and_the_next_one_finishes() 
 fn killed_at_each_step(folders: Folders, all: u64) {
     let kill_at = |data: &Path, nth: u64| {
         let count = AtomicU64::new(0);
-        let steps = |step: Step| {
+        let steps = |step: CompactStep| {
             let now = count.fetch_add(1, SeqCst);
             assert!(now != nth, "killed at {step:?}");
         };
@@ -345,7 +345,7 @@ fn killed_at_each_step(folders: Folders, all: u64) {
         let run = || {
             in_steps(
                 data,
-                Options::default(),
+                CompactOptions::default(),
                 LATER_S,
                 &stop,
                 (&steps, Duration::ZERO),
@@ -489,7 +489,7 @@ fn what_must_not_be_merged_is_left_and_told() {
     };
     // Files that may be in a store already.
     let (data, folder) = fresh();
-    let to = Place {
+    let to = StoreAddress {
         url: "s3://fleet/raw".into(),
         endpoint: None,
         region: None,
@@ -498,14 +498,21 @@ fn what_must_not_be_merged_is_left_and_told() {
     left(&compacted(data.path(), ALL), "to a store");
     // One that begins to move them meanwhile.
     let (data, folder) = fresh();
-    let begin = |step: Step| {
-        if step == Step::Written {
+    let begin = |step: CompactStep| {
+        if step == CompactStep::Written {
             folder.list(&[Entry::Uploading { to: to.clone() }]).unwrap();
         }
     };
     let steps: (Steps<'_>, _) = (&begin, Duration::ZERO);
     let stop = AtomicBool::new(false);
-    let done = in_steps(data.path(), Options::default(), LATER_S, &stop, steps).unwrap();
+    let done = in_steps(
+        data.path(),
+        CompactOptions::default(),
+        LATER_S,
+        &stop,
+        steps,
+    )
+    .unwrap();
     left(&done, "to a store now");
     // A collector that holds nothing while it changes names.
     let (data, _folder) = fresh();
@@ -522,7 +529,7 @@ fn what_must_not_be_merged_is_left_and_told() {
     // Hours that have not ended so long ago.
     let (data, _folder) = fresh();
     let stop = AtomicBool::new(false);
-    let at = |now_s| compact(data.path(), Options::default(), now_s, &stop).unwrap();
+    let at = |now_s| compact(data.path(), CompactOptions::default(), now_s, &stop).unwrap();
     assert_eq!(at(SEVEN_S + 7199), Compacted::default());
     assert_eq!(at(SEVEN_S + 7200).merged_files, 1);
     // A day that has not ended, and files in folders that tell no time.
@@ -541,7 +548,7 @@ fn what_must_not_be_merged_is_left_and_told() {
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_modified(made).unwrap();
         }
-        let at = |now_s| compact(data.path(), Options::default(), now_s, &stop).unwrap();
+        let at = |now_s| compact(data.path(), CompactOptions::default(), now_s, &stop).unwrap();
         assert_eq!(at(over_s - 1), Compacted::default(), "{folders:?}");
         assert!(at(over_s).merged_files > 1, "{folders:?}");
     }

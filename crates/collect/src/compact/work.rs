@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_place::{Access, OpenFolder, is_refused, take_owner};
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Options, Steps};
+use super::{CompactOptions, Steps};
 use crate::Error;
 use crate::files::{each_partition, is_folder};
 use crate::folder::{self, Changing};
@@ -64,7 +64,7 @@ pub struct Work<'a> {
     /// Whether whoever works in the folder holds it while changing lists and partitions.
     pub is_respected: bool,
     pub members: Vec<Member>,
-    pub options: Options,
+    pub options: CompactOptions,
     pub stop: &'a AtomicBool,
     pub steps: Steps<'a>,
     /// Nobody else merges in the folder.
@@ -76,7 +76,7 @@ impl<'a> Work<'a> {
     /// If it is no data folder, or files are being merged there already.
     pub fn open(
         data: &Path,
-        options: Options,
+        options: CompactOptions,
         (stop, steps): (&'a AtomicBool, Steps<'a>),
     ) -> Result<Work<'a>, Error> {
         let (top, collectors) = folder::open_data(data)?;

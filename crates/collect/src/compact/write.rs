@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use pubgauge_place::{OpenFolder, take_after};
 use rustix::fs::fstatvfs;
 
-use super::group::{Checked, Group};
+use super::group::{Checked, MergedFile};
 use super::plan::{Partition, Source};
 use super::swap::Aside;
 use super::work::Work;
-use super::{Compacted, Step};
+use super::{CompactStep, Compacted};
 use crate::config::Form;
 use crate::files::merge::{Merger, footer};
 use crate::files::{Summed, file_name};
@@ -29,7 +29,7 @@ pub fn write_merged(
     partition: &Partition,
     aside: &Aside<'_>,
     compacted: &mut Compacted,
-) -> io::Result<Vec<Group>> {
+) -> io::Result<Vec<MergedFile>> {
     let mut groups = Vec::new();
     for run in &partition.runs {
         for sources in alike(work, run.sources.iter(), &aside.partition, compacted)? {
@@ -44,7 +44,7 @@ pub fn write_merged(
                 continue;
             }
             groups.push(group(work, run.member, sources, partition, aside)?);
-            (work.steps)(Step::Written);
+            (work.steps)(CompactStep::Written);
         }
     }
     Ok(groups)
@@ -69,7 +69,7 @@ fn alike<'a>(
                 _ => runs.push(vec![checked]),
             },
             Err(what) => {
-                compacted.faults.push(crate::verify::Fault {
+                compacted.faults.push(crate::verify::Discrepancy {
                     place: source.entry.path.clone(),
                     what,
                 });
@@ -135,7 +135,7 @@ fn group(
     sources: Vec<Checked>,
     partition: &Partition,
     aside: &Aside<'_>,
-) -> io::Result<Group> {
+) -> io::Result<MergedFile> {
     let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
         return Err(io::ErrorKind::NotFound.into());
     };
@@ -172,7 +172,7 @@ fn group(
         messages: sources.iter().map(|source| source.entry.messages).sum(),
         among: among(&sources),
     };
-    Ok(Group {
+    Ok(MergedFile {
         member,
         into,
         sources,

@@ -7,12 +7,12 @@ use pubgauge_quantities::Rate;
 use super::direct::{Direct, nothing_here};
 use super::faults::{Faults, MS, SECOND};
 use super::file::{Acknowledge, CollectFile, Mqtt, UploadFile};
-use crate::store::{self, Credentials, Place};
+use crate::store::{self, Credentials, StoreAddress};
 
 /// Where finished files are moved to.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    pub place: Place,
+    pub place: StoreAddress,
     pub credentials: Credentials,
     /// Messages are acknowledged once they are uploaded.
     pub direct: Option<Direct>,
@@ -27,7 +27,7 @@ pub(super) fn check_upload(
     faults: &mut Faults,
 ) -> Option<Upload> {
     let upload = written.upload.as_ref()?;
-    let place = Place {
+    let place = StoreAddress {
         url: upload.to.clone(),
         endpoint: upload.endpoint.clone(),
         region: upload.region.clone(),

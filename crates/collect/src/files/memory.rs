@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 
 use super::partition::OpenFiles;
-use super::writer::Writer;
+use super::writer::FormWriter;
 use super::{Finished, Layout, file_name};
 use crate::config::Form;
 use crate::message::{Message, Messages};
@@ -22,7 +22,7 @@ pub struct Made {
 /// A file while it is made.
 struct Making<'a> {
     partition: String,
-    writer: Writer<'a, Vec<u8>>,
+    writer: FormWriter<'a, Vec<u8>>,
     first: u64,
     last: u64,
     messages: u64,
@@ -75,7 +75,7 @@ impl<'a> Making<'a> {
     ) -> io::Result<Making<'a>> {
         Ok(Making {
             partition: partition.to_owned(),
-            writer: Writer::new(form, layout, Vec::new())?,
+            writer: FormWriter::new(form, layout, Vec::new())?,
             first: first.seq,
             last: first.seq,
             messages: 0,

@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 
 use super::summed::Summed;
-use super::writer::Writer;
+use super::writer::FormWriter;
 use super::{Layout, file_name};
 use crate::columns::Undecoded;
 use crate::config::Form;
@@ -23,7 +23,7 @@ pub struct Open<'a> {
     first: u64,
     last: u64,
     messages: u64,
-    writer: Writer<'a, Summed>,
+    writer: FormWriter<'a, Summed>,
 }
 
 impl<'a> Open<'a> {
@@ -52,7 +52,7 @@ impl<'a> Open<'a> {
             first,
             last: first,
             messages: 0,
-            writer: Writer::new(form, layout, Summed::new(file))?,
+            writer: FormWriter::new(form, layout, Summed::new(file))?,
         })
     }
 

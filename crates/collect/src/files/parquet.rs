@@ -91,7 +91,7 @@ fn properties(compression: config::Compression) -> WriterProperties {
 
 /// Columns of the rows that are in no row group yet.
 #[derive(Default)]
-struct Rows {
+struct PendingRows {
     received_us: Vec<i64>,
     received_ns: Vec<i64>,
     seq: Vec<i64>,
@@ -111,16 +111,16 @@ struct Rows {
 }
 
 /// A file that is being written.
-pub struct Writer<'a, W: Write + Send> {
+pub struct ParquetWriter<'a, W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: &'a Columns,
-    rows: Rows,
+    rows: PendingRows,
 }
 
-impl<'a, W: Write + Send> Writer<'a, W> {
+impl<'a, W: Write + Send> ParquetWriter<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(out: W, layout: &'a Layout) -> io::Result<Writer<'a, W>> {
+    pub fn new(out: W, layout: &'a Layout) -> io::Result<ParquetWriter<'a, W>> {
         let Layout {
             columns,
             compression,
@@ -129,10 +129,10 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         let properties = Arc::new(properties(*compression));
         let file =
             schema(columns).and_then(|schema| SerializedFileWriter::new(out, schema, properties));
-        Ok(Writer {
+        Ok(ParquetWriter {
             file: file.map_err(io_error)?,
             columns,
-            rows: Rows::default(),
+            rows: PendingRows::default(),
         })
     }
 

@@ -234,7 +234,7 @@ fn parquet_is_compressed_as_it_is_asked_for() {
 fn a_row_group_ends_with_its_buffer() {
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     let layout = Layout::default();
-    let mut writer = writer::Writer::new(Form::Parquet, &layout, Vec::new()).unwrap();
+    let mut writer = writer::FormWriter::new(Form::Parquet, &layout, Vec::new()).unwrap();
     for first in [1, 3] {
         let mut frames = Vec::new();
         for seq in first..first + 2 {

@@ -10,26 +10,26 @@ use crate::config::Form;
 use crate::message::Message;
 
 /// A file's form, while it is written.
-pub struct Writer<'a, W: Write + Send> {
+pub struct FormWriter<'a, W: Write + Send> {
     columns: &'a Columns,
     undecoded: Undecoded,
     out: Out<'a, W>,
 }
 
 enum Out<'a, W: Write + Send> {
-    Parquet(Box<parquet::Writer<'a, W>>),
+    Parquet(Box<parquet::ParquetWriter<'a, W>>),
     Ndjson(W),
 }
 
-impl<'a, W: Write + Send> Writer<'a, W> {
+impl<'a, W: Write + Send> FormWriter<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(form: Form, layout: &'a Layout, out: W) -> io::Result<Writer<'a, W>> {
+    pub fn new(form: Form, layout: &'a Layout, out: W) -> io::Result<FormWriter<'a, W>> {
         let out = match form {
-            Form::Parquet => Out::Parquet(Box::new(parquet::Writer::new(out, layout)?)),
+            Form::Parquet => Out::Parquet(Box::new(parquet::ParquetWriter::new(out, layout)?)),
             Form::Ndjson => Out::Ndjson(out),
         };
-        Ok(Writer {
+        Ok(FormWriter {
             columns: &layout.columns,
             undecoded: Undecoded::default(),
             out,

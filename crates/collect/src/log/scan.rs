@@ -40,7 +40,7 @@ const MOST_IN_VAIN: u64 = 2 << 30;
 
 /// Part of a segment.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
+pub struct SegmentPart<'a> {
     pub bytes: &'a [u8],
     /// Where it begins in the file.
     pub at: u64,
@@ -91,7 +91,7 @@ impl Reading {
     }
 
     /// The next frame whose number fits, in a window that begins at the present place or before it.
-    pub fn next<'a>(&mut self, window: Window<'a>) -> Next<'a> {
+    pub fn next<'a>(&mut self, window: SegmentPart<'a>) -> Next<'a> {
         let mut at = (self.at - window.at) as usize;
         loop {
             let rest = window.bytes.get(at..).unwrap_or_default();
@@ -186,7 +186,7 @@ mod tests {
         let (mut seqs, mut at, mut len) = (Vec::new(), 0, size);
         loop {
             let end = bytes.len().min(at + len);
-            let window = Window {
+            let window = SegmentPart {
                 bytes: &bytes[at..end],
                 at: at as u64,
                 is_last: end == bytes.len(),

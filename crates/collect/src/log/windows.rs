@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 use pubgauge_place::len_within;
 
-use super::scan::{Next, Reading, Scanned, Window};
+use super::scan::{Next, Reading, Scanned, SegmentPart};
 use super::segment::{HEADER_LEN, Header, MOST};
 use crate::message::Message;
 
@@ -69,7 +69,7 @@ impl<'f> SegmentReader<'f> {
         let mut reading = Reading::new(mark, first_seq, self.len);
         let (mut at, mut bytes) = (0, part(0, size)?);
         loop {
-            let window = Window {
+            let window = SegmentPart {
                 bytes: &bytes,
                 at,
                 // Where the file was cut off meanwhile, what is there counts.

@@ -20,14 +20,14 @@ const MOST_OF_LINE: u64 = 2 << 30;
 /// A finished file that is read in turn.
 pub struct OpenFile {
     pub path: String,
-    reading: Reading,
+    reading: ReplayReading,
     /// Messages that were read, and not taken.
     ready: VecDeque<StoredMessage>,
     /// Those that were not read have this number at the least.
     next_seq: u64,
 }
 
-enum Reading {
+enum ReplayReading {
     Parquet(Box<Rows>),
     Ndjson(BufReader<File>),
 }
@@ -47,8 +47,8 @@ impl OpenFile {
         })?;
         entry.check_file(&mut file)?;
         let reading = match name_parts(place.name) {
-            Some((.., Form::Parquet)) => Reading::Parquet(Box::new(Rows::open(file)?)),
-            _ => Reading::Ndjson(BufReader::new(file)),
+            Some((.., Form::Parquet)) => ReplayReading::Parquet(Box::new(Rows::open(file)?)),
+            _ => ReplayReading::Ndjson(BufReader::new(file)),
         };
         Ok(OpenFile {
             path: entry.path.clone(),
@@ -90,12 +90,12 @@ impl OpenFile {
     }
 }
 
-impl Reading {
+impl ReplayReading {
     /// The next messages; none at the end.
     fn next(&mut self) -> Result<Vec<StoredMessage>, String> {
         match self {
-            Reading::Parquet(rows) => rows.next()?.into_iter().map(from_row).collect(),
-            Reading::Ndjson(lines) => {
+            ReplayReading::Parquet(rows) => rows.next()?.into_iter().map(from_row).collect(),
+            ReplayReading::Ndjson(lines) => {
                 let mut line = Vec::new();
                 let read = lines.take(MOST_OF_LINE).read_until(b'\n', &mut line);
                 if read.map_err(|error| error.to_string())? == 0 {

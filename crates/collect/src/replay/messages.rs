@@ -6,20 +6,20 @@ use std::path::Path;
 use pubgauge_driver::TopicMatch;
 use pubgauge_place::OpenFolder;
 
-use super::Options;
+use super::ReplayOptions;
 use super::files::OpenFile;
 use super::stored::StoredMessage;
 use crate::Error;
 use crate::folder::{self, COLLECTORS};
 use crate::manifest::{self, FileEntry, FilePlace};
-use crate::verify::Fault;
+use crate::verify::Discrepancy;
 
 /// The messages of a data folder.
 pub struct Messages {
     collectors: Vec<Collected>,
     wanted: Wanted,
     top: OpenFolder,
-    faults: Vec<Fault>,
+    faults: Vec<Discrepancy>,
 }
 
 /// The next step through the messages.
@@ -78,7 +78,7 @@ impl Messages {
     ///
     /// # Errors
     /// If it is no data folder.
-    pub fn open(data: &Path, options: &Options) -> Result<Messages, Error> {
+    pub fn open(data: &Path, options: &ReplayOptions) -> Result<Messages, Error> {
         let unusable = |error: std::io::Error| folder::unusable(data, &error);
         let (top, collectors) = folder::open_data(data)?;
         let mut messages = Messages {
@@ -147,14 +147,14 @@ impl Messages {
     }
 
     fn fault(&mut self, place: &str, what: impl Into<String>) {
-        self.faults.push(Fault {
+        self.faults.push(Discrepancy {
             place: place.to_owned(),
             what: what.into(),
         });
     }
 
     /// Files and lines that could not be read.
-    pub fn into_faults(self) -> Vec<Fault> {
+    pub fn into_faults(self) -> Vec<Discrepancy> {
         self.faults
     }
 }
@@ -162,7 +162,12 @@ impl Messages {
 impl Collected {
     /// Opens a file that the next message may be in, or reads some of an open one, unless the next message is ready. Whether
     /// something was read.
-    fn read_on(&mut self, top: &OpenFolder, wanted: &Wanted, faults: &mut Vec<Fault>) -> bool {
+    fn read_on(
+        &mut self,
+        top: &OpenFolder,
+        wanted: &Wanted,
+        faults: &mut Vec<Discrepancy>,
+    ) -> bool {
         let next = self.open.first_key_value();
         let next_seq = next.map(|((seq, _), _)| *seq);
         let is_ready = next.is_some_and(|(_, file)| file.peek().is_some());
@@ -174,7 +179,7 @@ impl Collected {
                 self.waiting.pop_front();
                 match opened {
                     Ok(open) => self.go_on_with(open, wanted, faults),
-                    Err(what) => faults.push(Fault { place, what }),
+                    Err(what) => faults.push(Discrepancy { place, what }),
                 }
                 true
             }
@@ -190,14 +195,14 @@ impl Collected {
     }
 
     /// Keeps a file that has more messages.
-    fn go_on_with(&mut self, mut file: OpenFile, wanted: &Wanted, faults: &mut Vec<Fault>) {
+    fn go_on_with(&mut self, mut file: OpenFile, wanted: &Wanted, faults: &mut Vec<Discrepancy>) {
         match file.advance(&|message| wanted.has(message)) {
             Ok(None) => {}
             Ok(Some(seq)) => {
                 self.opened += 1;
                 self.open.insert((seq, self.opened), file);
             }
-            Err(what) => faults.push(Fault {
+            Err(what) => faults.push(Discrepancy {
                 place: file.path,
                 what,
             }),

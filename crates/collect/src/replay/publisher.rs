@@ -13,7 +13,7 @@ use pubgauge_net::socket::Arrived;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stored::StoredMessage;
-use super::{Target, check};
+use super::{ReplayTarget, check};
 use crate::Error;
 use crate::collector::Certificates;
 use crate::config::Broker;
@@ -68,7 +68,7 @@ impl Publisher {
     ///
     /// # Errors
     /// If it cannot be reached, or refuses.
-    pub fn connect(target: &Target, stop: &AtomicBool) -> Result<Publisher, Error> {
+    pub fn connect(target: &ReplayTarget, stop: &AtomicBool) -> Result<Publisher, Error> {
         let broker = &target.broker;
         let certificates = Certificates::read(std::slice::from_ref(broker))?;
         let addresses = broker.endpoint.look_up().map_err(|error| Error {
@@ -91,7 +91,7 @@ impl Publisher {
 
     fn connect_to(
         address: SocketAddr,
-        target: &Target,
+        target: &ReplayTarget,
         tls: Option<Box<rustls::ClientConnection>>,
         stop: &AtomicBool,
     ) -> Result<Publisher, String> {
@@ -124,7 +124,7 @@ impl Publisher {
         Ok(publisher)
     }
 
-    fn greet(&mut self, target: &Target, stop: &AtomicBool) -> Result<(), String> {
+    fn greet(&mut self, target: &ReplayTarget, stop: &AtomicBool) -> Result<(), String> {
         let client_id = format!("pubgauge-replay-{:06x}", random() & 0xff_ffff);
         let connect = Connect {
             version: self.version,

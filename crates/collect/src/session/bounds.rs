@@ -2,7 +2,7 @@
 
 use pubgauge_mqtt_codec::{DecodeError, PublishHead, QoS, decode_publish_head};
 
-use super::{Session, Taking};
+use super::{BrokerSession, Taking};
 use crate::dead::{DeadLetter, Why};
 use crate::notice::{Notice, is_worth_telling};
 
@@ -47,7 +47,7 @@ pub(super) struct Passing {
     letter: DeadLetter,
 }
 
-impl Session {
+impl BrokerSession {
     /// A message that is too large begins in `bytes`: it is not to be kept. `false` if more bytes are needed to tell.
     ///
     /// # Errors

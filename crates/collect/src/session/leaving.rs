@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_mqtt_codec::encode_pingreq;
 
-use super::{Asked, Session, State};
+use super::{Asked, BrokerSession, SessionState};
 
 /// How long nothing may have come from a broker that was asked for nothing more, before it is asked whether that was all.
 const QUIET: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub enum Leaving {
 
 /// What a session that is being given up waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum LeavingStep {
     /// Bytes from the broker, or time.
     Wait,
     /// A ping was appended.
@@ -34,7 +34,7 @@ pub enum Step {
     Empty,
 }
 
-impl Session {
+impl BrokerSession {
     /// Begins to give it up: unsubscribes from everything. `asked` asks for nothing more.
     ///
     /// # Errors
@@ -45,9 +45,9 @@ impl Session {
             probe: None,
         });
         self.ask_again(asked, &[], out)?;
-        if self.state == State::Subscribing {
+        if self.state == SessionState::Subscribing {
             // The answer to the SUBSCRIBE counts for nothing any more.
-            (self.state, self.had_session) = (State::Up, true);
+            (self.state, self.had_session) = (SessionState::Up, true);
         }
         Ok(())
     }
@@ -56,30 +56,30 @@ impl Session {
     ///
     /// A broker sends the messages behind those that are acknowledged before it answers a ping that came after the
     /// acknowledgements. One that takes a moment has that moment as well.
-    pub fn go_on_leaving(&mut self, now: Instant, is_idle: bool, out: &mut Vec<u8>) -> Step {
+    pub fn go_on_leaving(&mut self, now: Instant, is_idle: bool, out: &mut Vec<u8>) -> LeavingStep {
         let is_open = !self.has_left || !is_idle || !self.unreleased.is_empty();
         let Some(Leaving::Draining { since, probe }) = &mut self.leaving else {
-            return Step::Wait;
+            return LeavingStep::Wait;
         };
         if is_open || self.came {
             self.came = false;
             (*since, *probe) = (None, None);
-            return Step::Wait;
+            return LeavingStep::Wait;
         }
         let quiet = now.saturating_duration_since(*since.get_or_insert(now));
         match *probe {
             Some(probe) if self.pongs >= probe => {
                 self.leaving = Some(Leaving::Dropping);
-                Step::Empty
+                LeavingStep::Empty
             }
             None if quiet >= QUIET => {
                 self.pings += 1;
                 *probe = Some(self.pings);
                 self.credit.ask();
                 encode_pingreq(out);
-                Step::Probed
+                LeavingStep::Probed
             }
-            _ => Step::Wait,
+            _ => LeavingStep::Wait,
         }
     }
 

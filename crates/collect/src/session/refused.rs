@@ -5,9 +5,9 @@ use pubgauge_mqtt_codec::{
 };
 use pubgauge_net::login;
 
-use super::{Asked, Session};
+use super::{Asked, BrokerSession};
 
-impl Session {
+impl BrokerSession {
     pub(super) fn refused(&self, connack: &ConnAck<'_>, asked: &Asked) -> String {
         let code = connack.code;
         let is_v311 = asked.version == Version::V311;

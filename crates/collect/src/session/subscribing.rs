@@ -5,13 +5,13 @@ use pubgauge_mqtt_codec::{
     Subscribe, SubscribeOptions, TopicFiltersBuf, Unsubscribe, Version,
 };
 
-use super::{Asked, Leaving, Session, State, Taking};
+use super::{Asked, BrokerSession, Leaving, SessionState, Taking};
 use crate::notice::Notice;
 
 /// Rounds are counted up to here: packet identifiers have 16 bits, and a round takes two.
 const MOST_ROUNDS: u16 = 30_000;
 
-impl Session {
+impl BrokerSession {
     pub(super) fn accepted(
         &mut self,
         connack: &ConnAck<'_>,
@@ -50,7 +50,7 @@ impl Session {
         if let Some(wanted) = connack.properties.number(PropertyId::ServerKeepAlive) {
             self.keep_alive_s = u16::try_from(wanted).unwrap_or(u16::MAX);
         }
-        self.state = State::Subscribing;
+        self.state = SessionState::Subscribing;
         self.subscribe(&taking.asked.filters, taking.asked, taking.out)?;
         if taking.asked.filters.is_empty() {
             self.session_stands(taking)?;
@@ -72,10 +72,10 @@ impl Session {
         self.has_left = false;
         match self.state {
             // The SUBSCRIBE that follows the CONNACK asks for everything.
-            State::Greeting => Ok(()),
+            SessionState::Greeting => Ok(()),
             // The answer to the SUBSCRIBE before does not count any more.
-            State::Subscribing => self.subscribe(&asked.filters, asked, out),
-            State::Up => self.subscribe(added, asked, out),
+            SessionState::Subscribing => self.subscribe(&asked.filters, asked, out),
+            SessionState::Up => self.subscribe(added, asked, out),
         }
     }
 
@@ -134,7 +134,7 @@ impl Session {
                 self.shown
             ));
         }
-        if self.state == State::Up && refused < self.awaited.len() {
+        if self.state == SessionState::Up && refused < self.awaited.len() {
             taking.notices.push(Notice::Subscribed {
                 broker: self.broker.clone(),
             });
@@ -144,8 +144,8 @@ impl Session {
 
     fn session_stands(&mut self, taking: &mut Taking<'_>) -> Result<(), String> {
         let asked = taking.asked;
-        let was_up = self.state == State::Up;
-        self.state = State::Up;
+        let was_up = self.state == SessionState::Up;
+        self.state = SessionState::Up;
         self.had_session = true;
         self.has_left |= asked.dropped_filters.is_empty();
         let Some(canary) = self.canary.as_mut().filter(|_| !was_up) else {

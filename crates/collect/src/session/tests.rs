@@ -23,7 +23,7 @@ fn asked(version: Version) -> Asked {
 /// A session, and what it has gathered, sent and told.
 struct Rig {
     asked: Asked,
-    session: Session,
+    session: BrokerSession,
     gather: Gather,
     out: Vec<u8>,
     notices: Vec<Notice>,
@@ -33,7 +33,7 @@ impl Rig {
     fn new(version: Version) -> Rig {
         Rig {
             asked: asked(version),
-            session: Session::new(3, "h:1".into(), "mqtt://h:1".into()),
+            session: BrokerSession::new(3, "h:1".into(), "mqtt://h:1".into()),
             gather: Gather::new(1, 1),
             out: Vec::new(),
             notices: Vec::new(),
@@ -65,9 +65,9 @@ impl Rig {
             (&[0x20, 2, session_present, 0], &[0x90, 4, 0, 1, 2, 2])
         };
         self.receive(connack).unwrap();
-        assert_eq!(self.session.state, State::Subscribing);
+        assert_eq!(self.session.state, SessionState::Subscribing);
         self.receive(suback).unwrap();
-        assert_eq!(self.session.state, State::Up);
+        assert_eq!(self.session.state, SessionState::Up);
         self.out.clear();
     }
 }
@@ -201,7 +201,7 @@ fn refused_and_lower_subscriptions_are_told() {
         "h:1: the subscription a/# was refused: not authorized"
     );
     assert_eq!(told[1], "h:1: delivers b/# at QoS 1 at the most");
-    assert_eq!(bench.session.state, State::Up);
+    assert_eq!(bench.session.state, SessionState::Up);
 }
 
 /// A broker that takes nothing but the collector's own messages is none to collect from.
@@ -256,7 +256,7 @@ fn what_is_added_is_subscribed_to_before_what_is_dropped_is_left() {
     };
     assert_eq!(gone.filters.iter().collect::<Vec<_>>(), ["a/#"]);
     // It goes on receiving meanwhile, and one refused filter of two ends nothing.
-    assert_eq!(bench.session.state, State::Up);
+    assert_eq!(bench.session.state, SessionState::Up);
     bench.receive(&[0x90, 4, 0, 3, 0, 0x87]).unwrap();
     assert_eq!(bench.notices.len(), 1);
     assert!(!bench.session.has_left);
@@ -282,7 +282,10 @@ fn without_filters_it_is_connected_and_nothing_more() {
     bench.session.begin(&bench.asked, &mut bench.out).unwrap();
     bench.out.clear();
     bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
-    assert_eq!((bench.session.state, bench.out.len()), (State::Up, 0));
+    assert_eq!(
+        (bench.session.state, bench.out.len()),
+        (SessionState::Up, 0)
+    );
 }
 
 #[test]
@@ -298,9 +301,9 @@ fn a_change_before_the_subscriptions_stand_asks_for_all_and_the_last_answer_coun
         .unwrap();
     // The answer to the first, which two filters were in.
     bench.receive(&[0x90, 5, 0, 1, 0, 2, 2]).unwrap();
-    assert_eq!(bench.session.state, State::Subscribing);
+    assert_eq!(bench.session.state, SessionState::Subscribing);
     bench.receive(&[0x90, 6, 0, 3, 0, 2, 2, 2]).unwrap();
-    assert_eq!(bench.session.state, State::Up);
+    assert_eq!(bench.session.state, SessionState::Up);
 }
 
 #[test]

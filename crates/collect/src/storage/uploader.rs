@@ -15,7 +15,7 @@ use crate::config::Upload;
 use crate::folder::{self, Folder};
 use crate::manifest::{self, Entry, FileEntry, FilePlace, Uploaded};
 use crate::notice::Notice;
-use crate::store::{Client, Failure};
+use crate::store::{Failure, StoreClient};
 
 /// Longest time that one request may take: a file of 1 GiB at 10 Mbit/s.
 const REQUEST: Duration = Duration::from_secs(900);
@@ -28,7 +28,7 @@ pub(super) struct Uploader {
     shared: Shared,
     folder: Arc<Folder>,
     upload: Upload,
-    client: Client,
+    client: StoreClient,
     waiting: VecDeque<FileEntry>,
     abandon: Arc<AtomicBool>,
 }
@@ -76,7 +76,7 @@ impl Uploader {
             shared: shared.clone(),
             folder: folder.clone(),
             upload: upload.clone(),
-            client: Client::new(&upload.place, &upload.credentials, REQUEST),
+            client: StoreClient::new(&upload.place, &upload.credentials, REQUEST),
             waiting,
             abandon,
         })

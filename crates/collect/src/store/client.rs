@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Credentials, Failure, Place, Store};
+use super::{Credentials, Failure, Store, StoreAddress};
 use crate::notice::{Notice, Watch};
 
 /// The store of one place. It is opened when it is needed first: credentials may come later than the collector.
-pub(crate) struct Client {
-    place: Place,
+pub(crate) struct StoreClient {
+    place: StoreAddress,
     credentials: Credentials,
     timeout: Duration,
     store: Option<Store>,
@@ -17,10 +17,10 @@ pub(crate) struct Client {
     told: Option<String>,
 }
 
-impl Client {
+impl StoreClient {
     /// `timeout` bounds each request as a whole.
-    pub fn new(place: &Place, credentials: &Credentials, timeout: Duration) -> Client {
-        Client {
+    pub fn new(place: &StoreAddress, credentials: &Credentials, timeout: Duration) -> StoreClient {
+        StoreClient {
             place: place.clone(),
             credentials: credentials.clone(),
             timeout,

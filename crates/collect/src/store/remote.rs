@@ -13,7 +13,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::{Credentials, Failure, Object, Place};
+use super::{Credentials, Failure, Object, StoreAddress};
 
 const EXPECTED: &str = "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX";
 
@@ -23,12 +23,12 @@ pub struct Store {
     runtime: Runtime,
     inner: Box<dyn ObjectStore>,
     prefix: Path,
-    place: Place,
+    place: StoreAddress,
     credentials: Credentials,
 }
 
 /// The kind of store, and the prefix within the bucket.
-fn kind(place: &Place) -> Result<(ObjectStoreScheme, Path), (String, &'static str)> {
+fn kind(place: &StoreAddress) -> Result<(ObjectStoreScheme, Path), (String, &'static str)> {
     let url = Url::parse(&place.url);
     let url = url.map_err(|error| (format!("it is no address: {error}"), EXPECTED))?;
     // In an address of Azure, the container may stand in front of the account.
@@ -52,7 +52,10 @@ fn kind(place: &Place) -> Result<(ObjectStoreScheme, Path), (String, &'static st
 ///
 /// # Errors
 /// What is wrong with it, and what was expected.
-pub fn check(place: &Place, credentials: &Credentials) -> Result<(), (String, &'static str)> {
+pub fn check(
+    place: &StoreAddress,
+    credentials: &Credentials,
+) -> Result<(), (String, &'static str)> {
     let (kind, _) = kind(place)?;
     let opened_by = match kind {
         ObjectStoreScheme::GoogleCloudStorage => {
@@ -137,7 +140,7 @@ impl Store {
     /// # Errors
     /// If the place is none, or what opens it is not complete.
     pub fn open(
-        place: &Place,
+        place: &StoreAddress,
         credentials: &Credentials,
         timeout: Duration,
     ) -> Result<Store, Failure> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::NotSeen;
 use crate::manifest::{FileEntry, Uploaded};
-use crate::store::{Credentials, Failure, Place, Store};
+use crate::store::{Credentials, Failure, Store, StoreAddress};
 
 /// Longest time that one request may take.
 const REQUEST: Duration = Duration::from_secs(900);
@@ -18,13 +18,13 @@ pub struct Look {
     pub credentials: Credentials,
     /// The stores that the user names, by their addresses and prefixes. Credentials go to no other, whatever the list of
     /// files says.
-    pub named: Vec<Place>,
+    pub named: Vec<StoreAddress>,
     /// Their content is fetched and read, instead of asking for length and tag alone.
     pub fetch: bool,
 }
 
 /// What became of looking at a file.
-pub enum Seen {
+pub enum RemoteFile {
     /// Its length and its tag are as they were told when it was put there.
     Told,
     Content(Bytes),
@@ -36,7 +36,7 @@ pub enum Seen {
 /// The stores of all files, each of which is opened once.
 pub struct Elsewhere {
     look: Look,
-    stores: BTreeMap<Place, Result<Store, NotSeen>>,
+    stores: BTreeMap<StoreAddress, Result<Store, NotSeen>>,
 }
 
 impl Elsewhere {
@@ -45,7 +45,7 @@ impl Elsewhere {
         Elsewhere { look, stores }
     }
 
-    pub fn look(&mut self, file: &FileEntry, uploaded: &Uploaded) -> Seen {
+    pub fn look(&mut self, file: &FileEntry, uploaded: &Uploaded) -> RemoteFile {
         let Look {
             credentials,
             named,
@@ -75,7 +75,7 @@ impl Elsewhere {
             Ok(store) => look_at(store, file, uploaded, *fetch),
             Err(there) => {
                 there.files += 1;
-                return Seen::Not;
+                return RemoteFile::Not;
             }
         };
         seen.unwrap_or_else(|failure| {
@@ -84,7 +84,7 @@ impl Elsewhere {
                 files: 1,
                 ..not_seen(failure)
             });
-            Seen::Not
+            RemoteFile::Not
         })
     }
 
@@ -98,11 +98,11 @@ fn look_at(
     file: &FileEntry,
     uploaded: &Uploaded,
     fetch: bool,
-) -> Result<Seen, Failure> {
+) -> Result<RemoteFile, Failure> {
     let place = &uploaded.to;
     let object = match store.look(&uploaded.path) {
         Err(failure) if failure.is_missing => {
-            return Ok(Seen::Wrong(format!("is missing in {place}")));
+            return Ok(RemoteFile::Wrong(format!("is missing in {place}")));
         }
         other => other?,
     };
@@ -111,18 +111,18 @@ fn look_at(
             "has {} bytes instead of {} in {place}",
             object.bytes, file.bytes
         );
-        return Ok(Seen::Wrong(what));
+        return Ok(RemoteFile::Wrong(what));
     }
     if object.e_tag != uploaded.e_tag {
         let shown = |tag: &Option<String>| tag.clone().unwrap_or_else(|| "none".into());
         let (is, was) = (shown(&object.e_tag), shown(&uploaded.e_tag));
-        return Ok(Seen::Wrong(format!(
+        return Ok(RemoteFile::Wrong(format!(
             "has the tag {is} instead of {was} in {place}: it was written again"
         )));
     }
     Ok(if fetch {
-        Seen::Content(store.fetch(&uploaded.path)?)
+        RemoteFile::Content(store.fetch(&uploaded.path)?)
     } else {
-        Seen::Told
+        RemoteFile::Told
     })
 }

@@ -38,7 +38,7 @@ pub fn read(
         Some((_, first, last, form)) if (first, last) == (entry.first, entry.last) => form,
         _ => return Err("has a name that does not say its messages".into()),
     };
-    let mut rows = Rows {
+    let mut rows = FileMessages {
         count,
         last: None,
         messages: 0,
@@ -78,14 +78,14 @@ pub fn read(
 }
 
 /// The messages of a file, in turn.
-struct Rows<'a> {
+struct FileMessages<'a> {
     count: &'a mut dyn FnMut(Counted<'_>),
     last: Option<u64>,
     messages: u64,
     fault: Option<String>,
 }
 
-impl Rows<'_> {
+impl FileMessages<'_> {
     fn add(&mut self, counted: Counted<'_>) {
         if self.last.is_some_and(|last| counted.seq <= last) {
             self.fault

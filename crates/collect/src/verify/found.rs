@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::{SequencesFound, StreamCounts};
-use crate::store::Place;
+use crate::store::StoreAddress;
 
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct Discrepancy {
     /// Path below the data folder, or the collector.
     pub place: String,
     pub what: String,
@@ -41,7 +41,7 @@ pub struct Verified {
     /// What the numbers in payloads tell, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequencesFound>,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Discrepancy>,
     /// Stores that could not be asked, and how many files are there.
     pub not_seen: Vec<NotSeen>,
 }
@@ -54,12 +54,12 @@ pub struct NotSeen {
     pub why: String,
     /// The store as the list of files names it, if it was not asked because the user does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unnamed: Option<Box<Place>>,
+    pub unnamed: Option<Box<StoreAddress>>,
 }
 
 impl Verified {
     pub(super) fn fault(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        self.faults.push(Fault {
+        self.faults.push(Discrepancy {
             place: place.into(),
             what: what.into(),
         });

@@ -30,10 +30,10 @@ pub struct StreamCounts {
 #[derive(Default)]
 pub struct Streams {
     /// What was found of each run of pubgauge, by the word of its mark.
-    runs: BTreeMap<String, Run>,
+    runs: BTreeMap<String, NumberRun>,
 }
 
-struct Run {
+struct NumberRun {
     mark: Mark,
     streams: HashMap<u32, Vec<u32>>,
     foreign: u64,
@@ -51,7 +51,7 @@ impl Streams {
                 let Some(mark) = Mark::of_word(word) else {
                     return;
                 };
-                let run = Run {
+                let run = NumberRun {
                     mark,
                     streams: HashMap::new(),
                     foreign: 0,

@@ -3,7 +3,7 @@ use crate::config::Form;
 use crate::files::{self, partition_files};
 use crate::folder::Folder;
 use crate::log::{Limits, Log, segment};
-use crate::store::Place;
+use crate::store::StoreAddress;
 use pubgauge_mqtt_codec::QoS;
 use pubgauge_place::Access;
 use std::sync::atomic::AtomicBool;
@@ -149,7 +149,8 @@ fn a_tail_that_was_on_disk_is_a_fault_whatever_became_of_it() {
     flipped[bytes.len() - 3] ^= 1;
     let mut zeroed = bytes.clone();
     zeroed[bytes.len() - 10..].fill(0);
-    let missing = |faults: &[Fault]| faults.iter().any(|fault| fault.what.contains("55 to 55"));
+    let missing =
+        |faults: &[Discrepancy]| faults.iter().any(|fault| fault.what.contains("55 to 55"));
     for planted in [&flipped[..], &zeroed, &bytes[..bytes.len() - 3]] {
         std::fs::write(&path, planted).unwrap();
         let found = verify(data.path()).unwrap();
@@ -158,7 +159,7 @@ fn a_tail_that_was_on_disk_is_a_fault_whatever_became_of_it() {
     }
     std::fs::remove_file(&path).unwrap();
     let found = verify(data.path()).unwrap();
-    let of_it = |fault: &Fault| fault.what == "messages 51 to 55 are missing";
+    let of_it = |fault: &Discrepancy| fault.what == "messages 51 to 55 are missing";
     assert!(found.faults.iter().any(of_it), "{:?}", found.faults);
 }
 
@@ -213,7 +214,10 @@ fn numbers_that_never_reached_the_disk_are_explained() {
     commit(&mut log, 60..62);
     let place = "c".to_owned();
     let what = "messages 56 to 59 are missing".to_owned();
-    assert_eq!(verify(data.path()).unwrap().faults, [Fault { place, what }]);
+    assert_eq!(
+        verify(data.path()).unwrap().faults,
+        [Discrepancy { place, what }]
+    );
     manifest::append(
         folder.collectors_folder(),
         &[Entry::NotStored {
@@ -236,7 +240,7 @@ fn a_store_that_the_list_alone_names_is_not_asked() {
         .unwrap();
     let there = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     there.set_nonblocking(true).unwrap();
-    let to = Place {
+    let to = StoreAddress {
         url: "s3://fleet/raw".into(),
         endpoint: Some(format!("http://{}", there.local_addr().unwrap())),
         region: None,
@@ -248,7 +252,7 @@ fn a_store_that_the_list_alone_names_is_not_asked() {
     };
     manifest::append(folder.collectors_folder(), &[Entry::Uploaded(uploaded)]).unwrap();
     std::fs::remove_file(data.path().join(path)).unwrap();
-    let mine = Place {
+    let mine = StoreAddress {
         endpoint: None,
         ..to.clone()
     };

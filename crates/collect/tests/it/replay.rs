@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pubgauge_collect::config::{Mqtt, TlsFiles};
 use pubgauge_collect::files::partition_files;
-use pubgauge_collect::replay::{Options, Replayed, Target, replay};
+use pubgauge_collect::replay::{ReplayOptions, ReplayTarget, Replayed, replay};
 use pubgauge_driver::{Reliability, Secret};
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, PropertiesBuf, Property, ReasonCode, Version, decode,
@@ -36,8 +36,8 @@ fn lines(data: &Path) -> Vec<Value> {
     all.into_iter().map(|(_, line)| line).collect()
 }
 
-fn replayed(data: &Path, broker: &Broker, mqtt: Mqtt, options: &Options) -> Replayed {
-    let target = Target::parse(&broker.url(), TlsFiles::default(), None, mqtt).unwrap();
+fn replayed(data: &Path, broker: &Broker, mqtt: Mqtt, options: &ReplayOptions) -> Replayed {
+    let target = ReplayTarget::parse(&broker.url(), TlsFiles::default(), None, mqtt).unwrap();
     let stop = AtomicBool::new(false);
     replay(data, &target, options, &stop, &mut |_, _| {}).unwrap()
 }
@@ -122,9 +122,9 @@ fn messages_reach_another_broker_as_they_reached_the_first() {
             collecting
         };
         let collecting = begin(&format!("copy-{nth}"));
-        let options = Options {
+        let options = ReplayOptions {
             topic_prefix: "copy/".into(),
-            ..Options::default()
+            ..ReplayOptions::default()
         };
         let done = replayed(data, &second, mqtt, &options);
         let expected = Replayed {
@@ -161,20 +161,21 @@ fn topics_and_times_are_chosen_and_files_that_are_damaged_or_gone_are_told() {
     let place = tempfile::tempdir().unwrap();
     let [data, _] = collected(place.path());
     let broker = Broker::start();
-    let acknowledged = |options: &Options| replayed(&data, &broker, Mqtt::V5, options).acknowledged;
-    let of = |filters: &[&str]| Options {
+    let acknowledged =
+        |options: &ReplayOptions| replayed(&data, &broker, Mqtt::V5, options).acknowledged;
+    let of = |filters: &[&str]| ReplayOptions {
         filters: filters.iter().map(|filter| (*filter).to_owned()).collect(),
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     assert_eq!(acknowledged(&of(&["t/2"])), 225);
     assert_eq!(acknowledged(&of(&["t/2", "t/properties", "x"])), 226);
-    let until = |until_ns| Options {
+    let until = |until_ns| ReplayOptions {
         until_ns: Some(until_ns),
-        ..Options::default()
+        ..ReplayOptions::default()
     };
-    let from = |from_ns| Options {
+    let from = |from_ns| ReplayOptions {
         from_ns: Some(from_ns),
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     let mut times: Vec<i64> = Vec::new();
     for path in partition_files(&place.path().join("ndjson")).unwrap() {
@@ -185,7 +186,8 @@ fn topics_and_times_are_chosen_and_files_that_are_damaged_or_gone_are_told() {
     }
     times.sort_unstable();
     let ndjson = place.path().join("ndjson");
-    let of_time = |options: &Options| replayed(&ndjson, &broker, Mqtt::V5, options).acknowledged;
+    let of_time =
+        |options: &ReplayOptions| replayed(&ndjson, &broker, Mqtt::V5, options).acknowledged;
     let before = times.iter().filter(|time| **time < times[450]).count() as u64;
     assert_eq!(of_time(&until(times[450])), before);
     assert_eq!(of_time(&from(times[450])), 901 - before);
@@ -198,7 +200,7 @@ fn topics_and_times_are_chosen_and_files_that_are_damaged_or_gone_are_told() {
     bytes[middle] ^= 1;
     std::fs::write(&files[0], bytes).unwrap();
     std::fs::remove_file(&files[1]).unwrap();
-    let done = replayed(&data, &broker, Mqtt::V5, &Options::default());
+    let done = replayed(&data, &broker, Mqtt::V5, &ReplayOptions::default());
     assert_eq!(done.acknowledged, 901 - lost);
     let mut told: Vec<_> = done
         .faults
@@ -235,7 +237,7 @@ fn payloads_that_were_not_kept_are_told_and_nothing_stands_for_them() {
         collecting.stored(3);
         collecting.end();
     }
-    let done = replayed(&data, &broker, Mqtt::V5, &Options::default());
+    let done = replayed(&data, &broker, Mqtt::V5, &ReplayOptions::default());
     let counts = (done.read, done.published, done.acknowledged, done.not_kept);
     assert_eq!(counts, (6, 2, 2, 4));
 }
@@ -326,9 +328,9 @@ fn limits_of_a_broker_are_kept_and_messages_that_it_refuses_are_counted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("mqtt://me@{}", listener.local_addr().unwrap());
     let password = Some(Secret::new("hush".to_owned()));
-    let target = Target::parse(&url, TlsFiles::default(), password, Mqtt::V5).unwrap();
+    let target = ReplayTarget::parse(&url, TlsFiles::default(), password, Mqtt::V5).unwrap();
     let peer = std::thread::spawn(move || narrow_broker(&listener));
-    let (options, stop) = (Options::default(), AtomicBool::new(false));
+    let (options, stop) = (ReplayOptions::default(), AtomicBool::new(false));
     let done = replay(&data, &target, &options, &stop, &mut |_, _| {}).unwrap();
     let expected = Replayed {
         read: 5,

@@ -5,7 +5,7 @@ use pubgauge_driver::{
     Subscription, TopicId, WireBytes,
 };
 
-use super::{CONNECTED, Client, DdsFleet, LINGER, Phase};
+use super::{CONNECTED, DdsClient, DdsFleet, LINGER, Phase};
 use crate::advertised::{Gate, Topic};
 use crate::check_client;
 use crate::library::{Library, Written};
@@ -16,7 +16,7 @@ impl<L: Library> Fleet for DdsFleet<L> {
         check_client(spec)?;
         self.open_library()?;
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client {
+        self.clients.push(DdsClient {
             name: spec.name.clone(),
             phase: Phase::Up,
             topics: Vec::new(),

@@ -6,7 +6,7 @@ use crate::codec::Method;
 use pubgauge_driver::ClientSpec;
 use pubgauge_net::fleet::{Broken, ClientLink};
 
-use crate::window::Window;
+use crate::window::ConfirmWindow;
 
 /// The channel that a client publishes on.
 pub(crate) const PUBLISHING: u16 = 1;
@@ -17,7 +17,7 @@ pub(crate) const CONSUMING: u16 = 2;
 
 /// How far a login has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum LoginStep {
     /// The protocol header was sent; connection.start has not come.
     Greeting,
     /// connection.start-ok was sent; connection.tune has not come.
@@ -33,14 +33,14 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaits {
     /// What kind of answer.
-    pub answer: Answer,
+    pub answer: AnswerKind,
     /// Whether it is the last answer that a subscription needs.
     pub subscribed: bool,
 }
 
 /// Kinds of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum AnswerKind {
     ChannelOpen,
     Qos,
     Confirm,
@@ -56,10 +56,10 @@ pub(crate) enum Answer {
 
 /// The publishing channel.
 #[derive(Debug, Default)]
-pub(crate) struct Publisher {
+pub(crate) struct PublishingChannel {
     pub awaits: VecDeque<Awaits>,
     /// Messages without confirm or commit.
-    pub window: Window,
+    pub window: ConfirmWindow,
     /// Messages since the last tx.commit.
     pub uncommitted: u32,
     /// While a tx.commit waits for its answer, the number of the last message in it. Until then
@@ -88,7 +88,7 @@ pub(crate) struct Consumer {
 /// A message whose frames have not all come, or that was cut by the end of a read.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
-    pub kind: Content,
+    pub kind: ContentOwner,
     pub channel: u16,
     pub delivery_tag: u64,
     pub redelivered: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Partial {
 
 /// What content belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum ContentOwner {
     #[default]
     Delivery,
     /// A returned message (basic.return), with the number in its header once that has come.
@@ -109,7 +109,7 @@ pub(crate) enum Content {
 
 /// What is kept of a client besides its connection.
 pub(crate) struct AmqpClient {
-    pub step: Step,
+    pub step: LoginStep,
     /// connection.blocked came and connection.unblocked did not.
     pub blocked: bool,
     /// channel.flow stopped the publishing channel.
@@ -123,7 +123,7 @@ pub(crate) struct AmqpClient {
     /// Longest frame as agreed with the server, in bytes.
     pub frame_max: u32,
     pub partial: Option<Box<Partial>>,
-    pub publisher: Option<Box<Publisher>>,
+    pub publisher: Option<Box<PublishingChannel>>,
     pub consumer: Option<Box<Consumer>>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) type L<'a> = ClientLink<'a, AmqpClient>;
 impl AmqpClient {
     pub fn new(spec: &ClientSpec) -> Self {
         AmqpClient {
-            step: Step::Greeting,
+            step: LoginStep::Greeting,
             blocked: false,
             stopped: false,
             session_present: false,
@@ -161,7 +161,7 @@ impl AmqpClient {
     /// Forgets the connection and the messages without an answer, and returns how many those were.
     /// The list of queues that a durable session consumes from is kept.
     pub fn forget_connection(&mut self) -> u64 {
-        self.step = Step::Greeting;
+        self.step = LoginStep::Greeting;
         self.blocked = false;
         self.stopped = false;
         self.session_present = false;
@@ -193,10 +193,10 @@ pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
 /// A method that the server may send, but not now.
 pub(crate) fn unexpected(link: &L<'_>, method: &Method<'_>) -> Broken {
     let when = match link.client.own.step {
-        Step::Greeting => "before connection.start",
-        Step::LoggingIn => "during the login",
-        Step::Entering => "before connection.open-ok",
-        Step::Opening | Step::Done => "out of turn",
+        LoginStep::Greeting => "before connection.start",
+        LoginStep::LoggingIn => "during the login",
+        LoginStep::Entering => "before connection.open-ok",
+        LoginStep::Opening | LoginStep::Done => "out of turn",
     };
     breach(link, format!("a {} {when}", method.name()))
 }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_small() {
-        let size = size_of::<pubgauge_net::fleet::Client<AmqpClient>>();
+        let size = size_of::<pubgauge_net::fleet::FleetClient<AmqpClient>>();
         assert!(size <= 168, "{size}");
     }
 }

@@ -14,10 +14,10 @@ use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 use pubgauge_net::topics::Topics;
 
-use crate::client::{AmqpClient, L, PUBLISHING, Step, send};
-use crate::options::{Answers, Exchange, Options};
+use crate::client::{AmqpClient, L, LoginStep, PUBLISHING, send};
+use crate::options::{AmqpOptions, Answers, Exchange};
 use crate::shared::Amqp;
-use crate::topics::{SESSION_PREFIX, Topic};
+use crate::topics::{AmqpTopic, SESSION_PREFIX};
 use crate::{login, protocol};
 
 /// How AMQP endpoints are written.
@@ -44,7 +44,7 @@ const PLAIN: Scheme = Scheme {
 
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Amqp>, DriverError> {
-    let options = accepted("AMQP", Options::resolve(&config.settings))?;
+    let options = accepted("AMQP", AmqpOptions::resolve(&config.settings))?;
     let target = &config.target;
     let endpoints = pair::plain_places(&target.endpoints, &ADDRESSING)?;
     let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
@@ -123,7 +123,7 @@ impl Protocol for Amqp {
         let id = match known {
             Some(id) => id,
             None => {
-                let topic = Topic::new(name, &self.options)?;
+                let topic = AmqpTopic::new(name, &self.options)?;
                 self.topics.insert(link.id.0, topic)
             }
         };
@@ -250,26 +250,26 @@ impl Protocol for Amqp {
 
     fn waits_for(&self, client: &AmqpClient) -> Cow<'static, str> {
         let what = match client.step {
-            Step::Greeting => "no connection.start",
-            Step::LoggingIn => "no answer to the login",
-            Step::Entering => "no connection.open-ok",
-            Step::Opening | Step::Done => "not all channels and queues were answered for",
+            LoginStep::Greeting => "no connection.start",
+            LoginStep::LoggingIn => "no answer to the login",
+            LoginStep::Entering => "no connection.open-ok",
+            LoginStep::Opening | LoginStep::Done => "not all channels and queues were answered for",
         };
         what.into()
     }
 
     fn turned_away(&self, link: &L<'_>, reset: bool) -> Option<Failure> {
         let why = match link.client.own.step {
-            Step::Greeting => return Some(link.turned_away(Self::TURNED_AWAY)),
+            LoginStep::Greeting => return Some(link.turned_away(Self::TURNED_AWAY)),
             _ if reset => return None,
-            Step::LoggingIn => {
+            LoginStep::LoggingIn => {
                 login::refused(link, "the server closed the connection during the login")
             }
-            Step::Entering => format!(
+            LoginStep::Entering => format!(
                 "{}: the server closed the connection in place of opening the virtual host\n  hint: check the virtual host and the user's permissions there; its log may say why",
                 link.display_endpoint()
             ),
-            Step::Opening | Step::Done => return None,
+            LoginStep::Opening | LoginStep::Done => return None,
         };
         Some(why.into())
     }

@@ -62,7 +62,7 @@ impl Driver for AmqpDriver {
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings).map(|(_, rows)| rows)
+        options::AmqpOptions::resolve(settings).map(|(_, rows)| rows)
     }
 
     fn native_schema(&self) -> Option<serde_json::Value> {
@@ -91,7 +91,7 @@ impl Driver for AmqpDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let Ok((options, _)) = options::Options::resolve(settings) else {
+        let Ok((options, _)) = options::AmqpOptions::resolve(settings) else {
             return Ok(()); // The settings are refused by name elsewhere.
         };
         let key = topics::binding_key(&subscription.filter, &options)?;

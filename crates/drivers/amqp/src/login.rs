@@ -10,7 +10,7 @@ use crate::codec::{FRAME_MIN, Method, TableBuf, Value};
 use pubgauge_driver::Events;
 use pubgauge_net::fleet::{Broken, State};
 
-use crate::client::{L, Step, breach, send, unexpected};
+use crate::client::{L, LoginStep, breach, send, unexpected};
 use crate::options::Sasl;
 use crate::shared::Amqp;
 
@@ -28,13 +28,13 @@ pub(crate) fn connection(
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     match (link.client.own.step, method) {
-        (Step::Greeting, Method::ConnectionStart(start)) => greet(amqp, link, &start),
-        (Step::LoggingIn, Method::ConnectionTune(tune)) => enter(amqp, link, &tune),
-        (Step::LoggingIn, Method::ConnectionSecure(_)) => Err(link.broken(
+        (LoginStep::Greeting, Method::ConnectionStart(start)) => greet(amqp, link, &start),
+        (LoginStep::LoggingIn, Method::ConnectionTune(tune)) => enter(amqp, link, &tune),
+        (LoginStep::LoggingIn, Method::ConnectionSecure(_)) => Err(link.broken(
             "the server asks for more than one step of SASL\n  hint: this driver has PLAIN and EXTERNAL, see native.amqp.sasl",
         )),
-        (Step::Entering, Method::ConnectionOpenOk(_)) => {
-            link.client.own.step = Step::Opening;
+        (LoginStep::Entering, Method::ConnectionOpenOk(_)) => {
+            link.client.own.step = LoginStep::Opening;
             amqp.open_channels(link);
             finish(amqp, link, events);
             Ok(())
@@ -132,7 +132,7 @@ fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Resu
         locale: b"en_US",
         ..ConnectionStartOk::default()
     });
-    link.client.own.step = Step::LoggingIn;
+    link.client.own.step = LoginStep::LoggingIn;
     send(link, 0, start_ok);
     Ok(())
 }
@@ -168,7 +168,7 @@ fn enter(amqp: &mut Amqp, link: &mut L<'_>, tune: &ConnectionTune<'_>) -> Result
         virtual_host: host.as_bytes(),
         ..ConnectionOpen::default()
     });
-    link.client.own.step = Step::Entering;
+    link.client.own.step = LoginStep::Entering;
     send(link, 0, open);
     Ok(())
 }
@@ -179,10 +179,10 @@ pub(crate) fn finish(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events)
     let publishing = own.publisher.iter().map(|p| &p.awaits);
     let consuming = own.consumer.iter().map(|c| &c.awaits);
     let answered = publishing.chain(consuming).all(VecDeque::is_empty);
-    if own.step != Step::Opening || !answered {
+    if own.step != LoginStep::Opening || !answered {
         return;
     }
-    link.client.own.step = Step::Done;
+    link.client.own.step = LoginStep::Done;
     link.connected();
     let heartbeat_s = link.client.own.heartbeat_s;
     if heartbeat_s > 0 {
@@ -221,7 +221,7 @@ pub(crate) fn closed(
     (class, method): (u16, u16),
 ) -> Broken {
     let text = String::from_utf8_lossy(text);
-    if code == 403 && link.client.own.step == Step::LoggingIn {
+    if code == 403 && link.client.own.step == LoginStep::LoggingIn {
         let what = format!("the server closed the {what}: {text} ({code})");
         return Broken::new(refused(link, &what));
     }

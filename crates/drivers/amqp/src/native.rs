@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::options::{Exchange, FRAME_MAX, NAME, Sasl};
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<AmqpNative> = NativeSettings::for_driver(NAME);
 
 /// `native.amqp.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub(crate) struct AmqpNative {
     /// Exchange that messages are published to: amq.topic, amq.direct, amq.fanout or the default exchange.
     pub exchange: Option<Exchange>,
     /// exchange.declare of an exchange in place of the server's own; durable with durability.

@@ -45,7 +45,7 @@ pub(crate) enum Sasl {
 
 /// The settings as the fleet uses them. Every one of them is set by [`Options::resolve`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct AmqpOptions {
     pub exchange: Exchange,
     /// An exchange of this name, declared if need be, in place of the server's own.
     pub own_exchange: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     pub virtual_host: Option<String>,
 }
 
-impl Options {
+impl AmqpOptions {
     /// The exchange's name in `basic.publish` and `queue.bind`.
     pub fn exchange_name(&self) -> &str {
         match (&self.own_exchange, self.exchange) {

@@ -5,7 +5,7 @@ use pubgauge_testing::{every_setting_is_answered, refused, refused_by_name, sett
 use serde_json::json;
 
 use crate::AmqpDriver;
-use crate::options::{Answers, Exchange, Options};
+use crate::options::{AmqpOptions, Answers, Exchange};
 
 fn native(pairs: &[(&str, serde_json::Value)]) -> Settings {
     let own = pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone()));
@@ -22,8 +22,8 @@ fn reliable() -> Settings {
     }
 }
 
-fn resolved(settings: &Settings) -> (Options, Vec<Mapping>) {
-    Options::resolve(settings).unwrap()
+fn resolved(settings: &Settings) -> (AmqpOptions, Vec<Mapping>) {
+    AmqpOptions::resolve(settings).unwrap()
 }
 
 #[test]

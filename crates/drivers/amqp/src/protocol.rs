@@ -26,7 +26,8 @@ use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::tls;
 
 use crate::client::{
-    Answer, Awaits, CONSUMING, Content, L, PUBLISHING, Partial, Step, breach, send, unexpected,
+    AnswerKind, Awaits, CONSUMING, ContentOwner, L, LoginStep, PUBLISHING, Partial, breach, send,
+    unexpected,
 };
 use crate::login;
 use crate::options::FRAME_MAX;
@@ -72,7 +73,7 @@ pub(crate) fn receive(
                 take(amqp, link, frame, events)?;
             }
             Ok(None) => break,
-            Err(_) if link.client.own.step == Step::Greeting && tls::looks_like_tls(rest) => {
+            Err(_) if link.client.own.step == LoginStep::Greeting && tls::looks_like_tls(rest) => {
                 return Err(Broken::new(tls::unexpected(link.display_endpoint())));
             }
             Err(error) => return Err(undecodable(link, error)),
@@ -175,7 +176,7 @@ fn header(
         return Err(too_large(amqp, link, content.body_size));
     }
     partial.size = Some(size);
-    if let Content::Return(number) = &mut partial.kind {
+    if let ContentOwner::Return(number) = &mut partial.kind {
         let id = content.properties.message_id;
         *number = id.and_then(PublishTemplate::read_id);
     }
@@ -217,12 +218,12 @@ fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Resul
         return Ok(());
     };
     match partial.kind {
-        Content::Return(number) => {
+        ContentOwner::Return(number) => {
             if let (Some(number), Some(publisher)) = (number, &mut link.client.own.publisher) {
                 publisher.window.returned(number);
             }
         }
-        Content::Delivery => {
+        ContentOwner::Delivery => {
             arrived(link, partial.channel, partial.delivery_tag)?;
             // After our connection.close nothing is reported, nor acknowledged.
             if link.client.state == State::Connected {
@@ -244,7 +245,12 @@ fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Resul
     Ok(())
 }
 
-fn begin<'a>(amqp: &mut Amqp, link: &'a mut L<'_>, channel: u16, kind: Content) -> &'a mut Partial {
+fn begin<'a>(
+    amqp: &mut Amqp,
+    link: &'a mut L<'_>,
+    channel: u16,
+    kind: ContentOwner,
+) -> &'a mut Partial {
     let mut partial = amqp.partials.pop().unwrap_or_default();
     partial.kind = kind;
     partial.channel = channel;
@@ -255,16 +261,16 @@ fn begin<'a>(amqp: &mut Amqp, link: &'a mut L<'_>, channel: u16, kind: Content) 
 }
 
 /// The answer to what was asked.
-fn answer_of(method: &Method<'_>) -> Option<Answer> {
+fn answer_of(method: &Method<'_>) -> Option<AnswerKind> {
     Some(match method {
-        Method::ChannelOpenOk(_) => Answer::ChannelOpen,
-        Method::BasicQosOk(_) => Answer::Qos,
-        Method::ConfirmSelectOk(_) => Answer::Confirm,
-        Method::TxSelectOk(_) => Answer::Tx,
-        Method::ExchangeDeclareOk(_) => Answer::Exchange,
-        Method::QueueDeclareOk(_) => Answer::Queue,
-        Method::QueueBindOk(_) => Answer::Bind,
-        Method::BasicConsumeOk(ok) => Answer::Consume(consumer_number(ok.consumer_tag)?),
+        Method::ChannelOpenOk(_) => AnswerKind::ChannelOpen,
+        Method::BasicQosOk(_) => AnswerKind::Qos,
+        Method::ConfirmSelectOk(_) => AnswerKind::Confirm,
+        Method::TxSelectOk(_) => AnswerKind::Tx,
+        Method::ExchangeDeclareOk(_) => AnswerKind::Exchange,
+        Method::QueueDeclareOk(_) => AnswerKind::Queue,
+        Method::QueueBindOk(_) => AnswerKind::Bind,
+        Method::BasicConsumeOk(ok) => AnswerKind::Consume(consumer_number(ok.consumer_tag)?),
         _ => return None,
     })
 }
@@ -295,7 +301,7 @@ fn publishing(
             None => Err(unexpected(link, &method)),
         },
         Method::BasicReturn(_) => {
-            begin(amqp, link, PUBLISHING, Content::Return(None));
+            begin(amqp, link, PUBLISHING, ContentOwner::Return(None));
             Ok(())
         }
         Method::ChannelFlow(flow) => {
@@ -329,9 +335,10 @@ fn publishing(
 
 /// Removes an answered request from the list. Not always the first: RabbitMQ answers for a consumer
 /// when the queue has it, which may be after other answers.
-fn answered(awaits: &mut VecDeque<Awaits>, answer: Answer) -> Option<Awaits> {
-    let fits =
-        |a: &Awaits| a.answer == answer || (a.answer, answer) == (Answer::Session, Answer::Queue);
+fn answered(awaits: &mut VecDeque<Awaits>, answer: AnswerKind) -> Option<Awaits> {
+    let fits = |a: &Awaits| {
+        a.answer == answer || (a.answer, answer) == (AnswerKind::Session, AnswerKind::Queue)
+    };
     let at = awaits.iter().position(fits)?;
     awaits.remove(at)
 }
@@ -383,7 +390,7 @@ fn consuming(
     };
     match method {
         Method::BasicDeliver(deliver) => {
-            let partial = begin(amqp, link, CONSUMING, Content::Delivery);
+            let partial = begin(amqp, link, CONSUMING, ContentOwner::Delivery);
             partial.delivery_tag = deliver.delivery_tag;
             partial.redelivered = deliver.redelivered & 1 != 0;
             partial.routing_key.extend_from_slice(deliver.routing_key);
@@ -402,7 +409,7 @@ fn consuming(
             let awaited = consumer.awaits.front().copied();
             let no_session = close.reply_code == 404
                 && consumer.awaits.len() == 1
-                && awaited.is_some_and(|a| a.answer == Answer::Session);
+                && awaited.is_some_and(|a| a.answer == AnswerKind::Session);
             let pending = consumer.awaits.iter().filter(|a| a.subscribed).count();
             let established = consumer.established;
             send(link, CONSUMING, ok);
@@ -439,10 +446,10 @@ fn consuming(
             let Some(awaits) = answered(&mut consumer.awaits, answer) else {
                 return Err(unexpected(link, &other));
             };
-            if awaits.answer == Answer::Session {
+            if awaits.answer == AnswerKind::Session {
                 link.client.own.session_present = true;
             }
-            if matches!(answer, Answer::Consume(_)) || awaits.subscribed {
+            if matches!(answer, AnswerKind::Consume(_)) || awaits.subscribed {
                 consumer.established += 1;
             }
             if awaits.subscribed {

@@ -7,8 +7,8 @@ use pubgauge_driver::{
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 
-use crate::native::{Acknowledge, NATIVE, Native, Overflow, QueueType};
-use crate::options::{Answers, Exchange, FRAME_MAX, Options};
+use crate::native::{Acknowledge, AmqpNative, NATIVE, Overflow, QueueType};
+use crate::options::{AmqpOptions, Answers, Exchange, FRAME_MAX};
 
 const DEFAULT_IN_FLIGHT: u32 = 1000;
 const DEFAULT_PREFETCH: u16 = 1000;
@@ -34,13 +34,13 @@ const TERMS: Terms = Terms {
     not_tcp: "this driver speaks AMQP over TCP (amqp://) and TLS (amqps://) only",
 };
 
-impl Options {
+impl AmqpOptions {
     /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
-    pub fn resolve(settings: &Settings) -> Resolved<Options> {
+    pub fn resolve(settings: &Settings) -> Resolved<AmqpOptions> {
         let mut table = Resolution::default();
         let t = &mut table;
         let native = NATIVE.read(settings, t);
-        let mut options = Options::default();
+        let mut options = AmqpOptions::default();
         options.connection(settings, &native, t);
         options.pattern(settings, &native, t);
         options.delivery(settings, &native, t);
@@ -53,7 +53,7 @@ impl Options {
         table.finish(options)
     }
 
-    fn pattern(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn pattern(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         let value = spelt(&s.pattern);
         self.exchange = match (s.pattern, native.exchange) {
             (Some(MessagingPattern::RequestReply), _) => {
@@ -113,7 +113,7 @@ impl Options {
         t.row("pattern", value, native);
     }
 
-    fn delivery(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn delivery(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         let reliable = !s.may_lose();
         let value = spelt(&s.reliability);
         if s.reliability == Some(Reliability::ExactlyOnce) {
@@ -185,7 +185,7 @@ impl Options {
         });
     }
 
-    fn session(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn session(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         self.durable_session = s.session == Some(Session::Durable);
         let quorum = native.queue_type == Some(QueueType::Quorum);
         if quorum && !(self.durable_session && self.persistent) {
@@ -236,7 +236,7 @@ impl Options {
         }
     }
 
-    fn message(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn message(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         self.expiration = s.lifespan_ms.map(|ms| ms.to_string());
         t.decide("lifespan-ms", s.lifespan_ms, |lifespan| match lifespan {
             None => becomes("no expiration"),
@@ -302,7 +302,7 @@ impl Options {
     }
 
     /// Limits of the queues that subscribers are given.
-    fn queues(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn queues(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
         let overflow = native.overflow.unwrap_or(Overflow::DropHead).as_str();
         let conflate = s.conflate == Some(true);
@@ -377,7 +377,7 @@ impl Options {
         );
     }
 
-    fn connection(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+    fn connection(&mut self, s: &Settings, native: &AmqpNative, t: &mut Resolution) {
         self.heartbeat_s = s.keep_alive_s;
         self.frame_max = native.frame_max_bytes.unwrap_or(FRAME_MAX);
         self.sasl = native.sasl;

@@ -3,19 +3,19 @@
 use pubgauge_net::topics::Topics;
 
 use crate::client::{L, Partial};
-use crate::options::{Answers, Options};
-use crate::topics::Topic;
+use crate::options::{AmqpOptions, Answers};
+use crate::topics::AmqpTopic;
 
 /// What all clients of a fleet share.
 pub(crate) struct Amqp {
-    pub options: Options,
+    pub options: AmqpOptions,
     /// The fleet is being closed: durable sessions end too.
     pub leaving: bool,
     /// A client certificate was given.
     pub has_certificate: bool,
     /// Random, for names that must not collide.
     pub nonce: u64,
-    pub topics: Topics<Topic>,
+    pub topics: Topics<AmqpTopic>,
     /// Buffers for messages that come in several pieces, for reuse; at most 16.
     #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
     pub partials: Vec<Box<Partial>>,

@@ -7,7 +7,7 @@ use crate::codec::method::{
 };
 use pubgauge_driver::{DriverError, Subscription};
 
-use crate::client::{Answer, Awaits, CONSUMING, L, PUBLISHING, send};
+use crate::client::{AnswerKind, Awaits, CONSUMING, L, PUBLISHING, send};
 use crate::options::{Answers, Exchange};
 use crate::shared::Amqp;
 use crate::topics::{SESSION_PREFIX, binding_key, group_queue};
@@ -79,21 +79,27 @@ impl Amqp {
             bits: declare::PASSIVE,
             ..QueueDeclare::default()
         });
-        ask(link, CONSUMING, Answer::Session, false, probe);
+        ask(link, CONSUMING, AnswerKind::Session, false, probe);
     }
 
     /// Opens the publishing channel.
     pub fn open_publisher(&self, link: &mut L<'_>) {
-        ask(link, PUBLISHING, Answer::ChannelOpen, false, channel_open());
+        ask(
+            link,
+            PUBLISHING,
+            AnswerKind::ChannelOpen,
+            false,
+            channel_open(),
+        );
         match self.options.answers {
             Answers::Nothing => {}
             Answers::Confirms => {
                 let select = Method::ConfirmSelect(ConfirmSelect::default());
-                ask(link, PUBLISHING, Answer::Confirm, false, select);
+                ask(link, PUBLISHING, AnswerKind::Confirm, false, select);
             }
             Answers::Commits(_) => {
                 let select = Method::TxSelect(TxSelect::default());
-                ask(link, PUBLISHING, Answer::Tx, false, select);
+                ask(link, PUBLISHING, AnswerKind::Tx, false, select);
             }
         }
         self.declare_exchange(link, PUBLISHING);
@@ -122,7 +128,7 @@ impl Amqp {
             bits: self.durable_bit(),
             ..ExchangeDeclare::default()
         });
-        ask(link, channel, Answer::Exchange, false, method);
+        ask(link, channel, AnswerKind::Exchange, false, method);
     }
 
     fn durable_bit(&self) -> u8 {
@@ -140,13 +146,19 @@ impl Amqp {
             return;
         }
         consumer.open = true;
-        ask(link, CONSUMING, Answer::ChannelOpen, false, channel_open());
+        ask(
+            link,
+            CONSUMING,
+            AnswerKind::ChannelOpen,
+            false,
+            channel_open(),
+        );
         if self.options.acknowledge && self.options.prefetch > 0 {
             let qos = Method::BasicQos(BasicQos {
                 prefetch_count: self.options.prefetch,
                 ..BasicQos::default()
             });
-            ask(link, CONSUMING, Answer::Qos, false, qos);
+            ask(link, CONSUMING, AnswerKind::Qos, false, qos);
         }
         self.declare_exchange(link, CONSUMING);
     }
@@ -166,7 +178,7 @@ impl Amqp {
             arguments: arguments.as_table(),
             ..QueueDeclare::default()
         });
-        ask(link, channel, Answer::Queue, false, method);
+        ask(link, channel, AnswerKind::Queue, false, method);
     }
 
     /// Asks for all that a subscription needs.
@@ -207,7 +219,7 @@ impl Amqp {
                 routing_key: key.as_bytes(),
                 ..QueueBind::default()
             });
-            ask(link, CONSUMING, Answer::Bind, number.is_none(), bind);
+            ask(link, CONSUMING, AnswerKind::Bind, number.is_none(), bind);
         }
         match number {
             Some(number) => self.consume(link, &queue, number, true),
@@ -218,7 +230,7 @@ impl Amqp {
                     bits: declare::PASSIVE,
                     ..QueueDeclare::default()
                 });
-                ask(link, CONSUMING, Answer::Queue, true, passive);
+                ask(link, CONSUMING, AnswerKind::Queue, true, passive);
             }
             None => {}
         }
@@ -237,7 +249,7 @@ impl Amqp {
             },
             ..BasicConsume::default()
         });
-        let answer = Answer::Consume(number);
+        let answer = AnswerKind::Consume(number);
         ask(link, CONSUMING, answer, subscribed, method);
     }
 
@@ -283,7 +295,7 @@ impl Amqp {
 }
 
 /// Asks something of a channel. `subscribed`: its answer is the last that a subscription needs.
-fn ask(link: &mut L<'_>, channel: u16, answer: Answer, subscribed: bool, method: Method<'_>) {
+fn ask(link: &mut L<'_>, channel: u16, answer: AnswerKind, subscribed: bool, method: Method<'_>) {
     let own = &mut link.client.own;
     let awaits = match channel {
         PUBLISHING => &mut own.publisher.get_or_insert_default().awaits,

@@ -11,7 +11,7 @@ use pubgauge_net::dotted_topics::{escape, restore};
 use pubgauge_net::topics::Named;
 
 use crate::client::PUBLISHING;
-use crate::options::{Exchange, Options};
+use crate::options::{AmqpOptions, Exchange};
 
 /// The name of a durable session's queue is this prefix and the client's name.
 pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
@@ -20,7 +20,7 @@ pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
 const LONGEST: usize = 255;
 
 /// The routing key that `topic` is published with.
-pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, DriverError> {
+pub(crate) fn routing_key(topic: &str, options: &AmqpOptions) -> Result<String, DriverError> {
     let bad = |what: String, hint: &str| {
         DriverError::with_hint(
             format!("{topic:?} is not a topic to publish to: {what}"),
@@ -56,7 +56,7 @@ pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, Driv
 }
 
 /// The binding key that `filter` subscribes with, or the queue's name.
-pub(crate) fn binding_key(filter: &str, options: &Options) -> Result<String, DriverError> {
+pub(crate) fn binding_key(filter: &str, options: &AmqpOptions) -> Result<String, DriverError> {
     let bad = |what: String, hint: &str| {
         DriverError::with_hint(
             format!("{filter:?} cannot be subscribed to here: {what}"),
@@ -157,15 +157,15 @@ pub(crate) fn topic_of<'a>(key: &'a [u8], exchange: Exchange, topic: &'a mut Str
 }
 
 /// One topic of one client.
-pub(crate) struct Topic {
+pub(crate) struct AmqpTopic {
     pub template: PublishTemplate,
     pub name: Box<str>,
     /// The routing key; of a point-to-point topic the name of its queue.
     pub key: Box<str>,
 }
 
-impl Topic {
-    pub fn new(name: &str, options: &Options) -> Result<Topic, DriverError> {
+impl AmqpTopic {
+    pub fn new(name: &str, options: &AmqpOptions) -> Result<AmqpTopic, DriverError> {
         let key = routing_key(name, options)?;
         let template = PublishTemplate::new(
             PUBLISHING,
@@ -175,7 +175,7 @@ impl Topic {
             options.properties(),
         )
         .map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
-        Ok(Topic {
+        Ok(AmqpTopic {
             template,
             name: name.into(),
             key: key.into(),
@@ -183,7 +183,7 @@ impl Topic {
     }
 }
 
-impl Named for Topic {
+impl Named for AmqpTopic {
     fn name(&self) -> &str {
         &self.name
     }
@@ -194,10 +194,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn options(exchange: Exchange) -> Options {
-        Options {
+    fn options(exchange: Exchange) -> AmqpOptions {
+        AmqpOptions {
             exchange,
-            ..Options::default()
+            ..AmqpOptions::default()
         }
     }
 

@@ -19,14 +19,14 @@ enum Fate {
 
 /// Messages without an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct ConfirmWindow {
     slots: VecDeque<(u64, Fate)>,
     /// Messages that have left the window; the first slot's number is one more.
     gone: u64,
     waiting: usize,
 }
 
-impl Window {
+impl ConfirmWindow {
     /// Messages without an answer.
     #[inline]
     pub fn len(&self) -> usize {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn answers_come_in_any_order() {
-        let mut window = Window::default();
+        let mut window = ConfirmWindow::default();
         let numbers: Vec<u64> = (10..15).map(|tag| window.push(tag)).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
         let mut told = Vec::new();
@@ -142,7 +142,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_message_is_answered_once(steps in prop::collection::vec((0u8..4, 0u64..40, any::<bool>()), 1..200)) {
-            let mut window = Window::default();
+            let mut window = ConfirmWindow::default();
             let mut model: BTreeMap<u64, u64> = BTreeMap::new();
             let mut next_tag = 100;
             for (what, number, flag) in steps {

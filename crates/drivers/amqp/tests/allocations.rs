@@ -8,7 +8,7 @@ use std::cell::Cell;
 use common::peer::*;
 use common::*;
 use pubgauge_driver::*;
-use pubgauge_testing::allocator::Told;
+use pubgauge_testing::allocator::ReportingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -19,7 +19,7 @@ fn count(taken: usize, _: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(count);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(count);
 
 const MESSAGES: u64 = 20_000;
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use pubgauge_driver::{Batching, OnNetwork};
 
-use crate::options::Options;
+use crate::options::CycloneOptions;
 use crate::ports::highest_index;
 
 /// Receive buffer asked of the kernel, bytes: its usual net.core.rmem_max. Cyclone's own default
@@ -15,7 +15,7 @@ const RECEIVE_BUFFER: i64 = 4 << 20;
 ///
 /// The domain's number on the network is `ExternalDomainId`: within the process each fleet has a
 /// domain of another number, and with it sockets and threads of its own.
-pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -> String {
+pub(crate) fn xml(options: &CycloneOptions, domain: u32, network: Option<&OnNetwork>) -> String {
     let native = &options.native;
     let usual = network.map_or("lo", |network| &network.interface);
     let interface = native.interface.as_ref().map_or(usual, |name| &name.0);

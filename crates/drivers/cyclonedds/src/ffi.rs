@@ -140,7 +140,7 @@ pub(crate) struct Domain {
 
 /// A writer of a [`Domain`], alone in its publisher. Ends with the domain at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Writer {
+pub(crate) struct DataWriter {
     handle: i32,
     /// See `pg_writer_history`.
     history: Option<NonNull<c_void>>,
@@ -198,7 +198,7 @@ impl Domain {
         traffic
     }
 
-    pub(crate) fn writer(&self, partition: &CStr, qos: &Qos) -> Result<Writer, i32> {
+    pub(crate) fn writer(&self, partition: &CStr, qos: &Qos) -> Result<DataWriter, i32> {
         // SAFETY: the domain lives; the shim copies what it is given.
         let handle = unsafe { pg_writer_new(self.raw.as_ptr(), partition.as_ptr(), qos) };
         if handle < 0 {
@@ -206,14 +206,14 @@ impl Domain {
         }
         // SAFETY: the domain lives, and the writer is its.
         let history = unsafe { pg_writer_history(self.raw.as_ptr(), handle) };
-        Ok(Writer {
+        Ok(DataWriter {
             handle,
             history: NonNull::new(history.cast_mut()),
         })
     }
 
     /// Whether a write would be taken at present; `None` if that can only be tried.
-    pub(crate) fn has_room(&self, writer: Writer) -> Option<bool> {
+    pub(crate) fn has_room(&self, writer: DataWriter) -> Option<bool> {
         // SAFETY: the domain lives, and with it the writer, unless it was given back to
         // `free_writer`, which takes the last copy that is used.
         writer.history.map(|h| unsafe { pg_has_room(h.as_ptr()) })
@@ -233,7 +233,13 @@ impl Domain {
     }
 
     #[inline]
-    pub(crate) fn write(&self, writer: Writer, device: u32, head: &[u8], body: &[u8]) -> Written {
+    pub(crate) fn write(
+        &self,
+        writer: DataWriter,
+        device: u32,
+        head: &[u8],
+        body: &[u8],
+    ) -> Written {
         let (Ok(head_len), Ok(body_len)) = (u32::try_from(head.len()), u32::try_from(body.len()))
         else {
             return Written::Failed(0);
@@ -260,13 +266,13 @@ impl Domain {
     }
 
     /// Whether all of a writer's messages are acknowledged, after `ns` at most.
-    pub(crate) fn acknowledged(&self, writer: Writer, ns: Nanos) -> bool {
+    pub(crate) fn acknowledged(&self, writer: DataWriter, ns: Nanos) -> bool {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         // SAFETY: the domain lives; handles are checked by Cyclone.
         unsafe { pg_wait_for_acks(self.raw.as_ptr(), writer.handle, ns) != timeout() }
     }
 
-    pub(crate) fn free_writer(&self, writer: Writer) {
+    pub(crate) fn free_writer(&self, writer: DataWriter) {
         // SAFETY: the domain lives; handles are checked by Cyclone.
         unsafe { pg_writer_free(self.raw.as_ptr(), writer.handle) };
     }
@@ -330,7 +336,7 @@ impl Drop for Domain {
     }
 }
 
-impl Writer {
+impl DataWriter {
     /// Sends what was gathered.
     #[inline]
     pub(crate) fn flush(self) {

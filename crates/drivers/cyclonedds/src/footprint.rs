@@ -4,7 +4,7 @@
 use pubgauge_dds::footprint::Costs;
 use pubgauge_driver::{Crowd, Footprint};
 
-use crate::options::Options;
+use crate::options::CycloneOptions;
 
 const COSTS: Costs = Costs {
     descriptors: 5,
@@ -15,7 +15,7 @@ const COSTS: Costs = Costs {
     match_bytes: 1_000,
 };
 
-pub(crate) fn footprint(options: &Options, crowd: &Crowd) -> Footprint {
+pub(crate) fn footprint(options: &CycloneOptions, crowd: &Crowd) -> Footprint {
     let mut costs = COSTS;
     if options.multicast.is_some() {
         // Two sockets, and the thread that receives from them.

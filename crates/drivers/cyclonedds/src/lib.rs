@@ -148,13 +148,16 @@ impl CycloneddsDriver {
 }
 
 #[cfg(feature = "native")]
-fn open(config: &FleetConfig, options: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
+fn open(
+    config: &FleetConfig,
+    options: options::CycloneOptions,
+) -> Result<Box<dyn Fleet>, DriverError> {
     let library = Cyclone::open(config, options)?;
     Ok(Box::new(CycloneFleet::new(config, library)))
 }
 
 #[cfg(not(feature = "native"))]
-fn open(_: &FleetConfig, _: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
+fn open(_: &FleetConfig, _: options::CycloneOptions) -> Result<Box<dyn Fleet>, DriverError> {
     Err(DriverError::with_hint(
         "this pubgauge was built without Cyclone DDS",
         HOW_TO_LINK,

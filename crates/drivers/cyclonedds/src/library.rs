@@ -17,7 +17,7 @@ use self::entities::Subscriber;
 use crate::batch::Batches;
 use crate::ffi::{Domain, Qos, Taken};
 use crate::native::{NAME, Ownership};
-use crate::options::{DEFAULT_HOLD_US, Options};
+use crate::options::{CycloneOptions, DEFAULT_HOLD_US};
 use crate::patience::Patience;
 use crate::{config, ports};
 
@@ -56,7 +56,7 @@ pub struct Cyclone {
     patience: Patience,
     writer_qos: Qos,
     reader_qos: Qos,
-    options: Options,
+    options: CycloneOptions,
     /// The last field: what was taken is given back before the domain ends.
     domain: Domain,
 }
@@ -74,7 +74,7 @@ pub struct Statistics {
 }
 
 impl Cyclone {
-    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+    pub(crate) fn open(config: &FleetConfig, options: CycloneOptions) -> Result<Self, DriverError> {
         let number = domain::choose(&config.target, options.native.domain, NAME)?;
         let xml = config::xml(&options, number, config.target.network.as_ref());
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Cyclone {
     }
 }
 
-fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
+fn qos(options: &CycloneOptions, depth: i32, max_samples: i32) -> Qos {
     let native = &options.native;
     let ns = |ms: Option<i64>| ms.map_or(i64::MAX, |ms| ms.saturating_mul(1_000_000));
     Qos {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "cyclonedds";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<CycloneNative> = NativeSettings::for_driver(NAME);
 
 /// Which traffic uses multicast (General/AllowMulticast).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub(crate) enum Ownership {
 /// The native settings, each at its default or as asked for.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub(crate) struct CycloneNative {
     /// Domain id.
     ///
     /// By default from the endpoint or the trial's folder.
@@ -177,9 +177,9 @@ impl TryFrom<String> for Peers {
     }
 }
 
-impl Native {
+impl CycloneNative {
     /// The native settings of `settings`; what is wrong with them goes into `answer`.
-    pub(crate) fn read(settings: &Settings, answer: &mut Resolution) -> Native {
+    pub(crate) fn read(settings: &Settings, answer: &mut Resolution) -> CycloneNative {
         let native = NATIVE.read(settings, answer);
         native.agree(answer);
         native

@@ -6,7 +6,7 @@ use pubgauge_driver::{
     cannot,
 };
 
-use crate::native::{Multicast, Native};
+use crate::native::{CycloneNative, Multicast};
 
 /// Cyclone's default of General/MaxMessageSize, bytes.
 pub(crate) const DEFAULT_MESSAGE: u32 = 14_720;
@@ -25,7 +25,7 @@ const CACHE_BYTES: usize = 128 << 20;
 
 /// Settings in DDS's terms.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct CycloneOptions {
     pub(crate) reliable: bool,
     /// KEEP_LAST depth of writers; 0 is KEEP_ALL.
     pub(crate) writer_depth: i32,
@@ -40,10 +40,10 @@ pub(crate) struct Options {
     pub(crate) max_message_bytes: u32,
     pub(crate) multicast: Option<Multicast>,
     pub(crate) keep_alive_s: Option<u16>,
-    pub(crate) native: Native,
+    pub(crate) native: CycloneNative,
 }
 
-impl Options {
+impl CycloneOptions {
     /// How the system behaves under these options.
     pub(crate) fn traits(&self) -> Traits {
         let keeps_all = self.reliable && self.writer_depth == 0;
@@ -74,9 +74,9 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
+pub(crate) fn resolve(settings: &Settings) -> Resolved<CycloneOptions> {
     let mut answer = Resolution::default();
-    let native = Native::read(settings, &mut answer);
+    let native = CycloneNative::read(settings, &mut answer);
 
     decide_common(&mut answer, settings);
     let reliable = is_reliable(settings);
@@ -156,7 +156,7 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
             3 * u32::from(s)
         )),
     });
-    let options = Options {
+    let options = CycloneOptions {
         reliable,
         writer_depth,
         reader_depth,
@@ -177,7 +177,7 @@ pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
 fn history(
     answer: &mut Resolution,
     settings: &Settings,
-    native: &Native,
+    native: &CycloneNative,
     reliable: bool,
 ) -> (i32, i32, Option<u32>) {
     let conflate = settings.conflate == Some(true);
@@ -248,7 +248,7 @@ fn history(
 }
 
 /// General/MaxMessageSize, bytes.
-fn batching(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
+fn batching(answer: &mut Resolution, settings: &Settings, native: &CycloneNative) -> u32 {
     let given = native.max_message_bytes;
     let room = given.unwrap_or(DEFAULT_MESSAGE);
     answer.decide("batching", settings.batching, |b| match b {
@@ -278,7 +278,11 @@ fn batching(answer: &mut Resolution, settings: &Settings, native: &Native) -> u3
     }
 }
 
-fn multicast(answer: &mut Resolution, settings: &Settings, native: &Native) -> Option<Multicast> {
+fn multicast(
+    answer: &mut Resolution,
+    settings: &Settings,
+    native: &CycloneNative,
+) -> Option<Multicast> {
     let asked = settings.multicast;
     let mode = match (asked, native.multicast_mode) {
         (Some(true), None) => Some(Multicast::AnySource),

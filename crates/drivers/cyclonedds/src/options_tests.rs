@@ -11,7 +11,7 @@ fn refused(json: Value) -> Vec<String> {
     unsupported.into_iter().map(|u| u.setting).collect()
 }
 
-fn options(json: Value) -> Options {
+fn options(json: Value) -> CycloneOptions {
     resolve(&settings(json)).unwrap().0
 }
 

@@ -151,7 +151,7 @@ pub(crate) struct Participant(NonNull<RawParticipant>);
 
 /// A data writer in a publisher of its own, whose partition is the topic.
 #[derive(Debug)]
-pub(crate) struct Writer(NonNull<RawWriter>);
+pub(crate) struct DataWriter(NonNull<RawWriter>);
 
 /// A data reader in a subscriber of its own, whose partitions are the filters.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl Participant {
         partition: &str,
         device: u32,
         priority: Option<i32>,
-    ) -> Result<Writer, DriverError> {
+    ) -> Result<DataWriter, DriverError> {
         let name = c_string(partition)?;
         let mut words = Words::new();
         // SAFETY: a live participant, a NUL-terminated string, a buffer with its length.
@@ -233,7 +233,7 @@ impl Participant {
             )
         };
         NonNull::new(raw)
-            .map(Writer)
+            .map(DataWriter)
             .ok_or_else(|| words.error(&format!("no data writer for {partition:?}")))
     }
 
@@ -266,7 +266,7 @@ impl Drop for Participant {
     }
 }
 
-impl Writer {
+impl DataWriter {
     #[inline]
     pub(crate) fn write(&self, head: &[u8], body: &[u8]) -> Written {
         // SAFETY: a live writer and two slices; the shim copies them before it returns.
@@ -301,7 +301,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for DataWriter {
     fn drop(&mut self) {
         // SAFETY: the only owner.
         unsafe { pgf_writer_delete(self.0.as_ptr(), 0) };

@@ -4,7 +4,7 @@
 use pubgauge_dds::footprint::Costs;
 use pubgauge_driver::{Crowd, Footprint};
 
-use crate::options::Options;
+use crate::options::FastOptions;
 
 /// A participant over UDP.
 const COSTS: Costs = Costs {
@@ -18,7 +18,7 @@ const COSTS: Costs = Costs {
 /// Descriptors that the first participant of a process opens for all.
 const PROCESS_DESCRIPTORS: u64 = 3;
 
-pub(crate) fn footprint(options: &Options, crowd: &Crowd) -> Footprint {
+pub(crate) fn footprint(options: &FastOptions, crowd: &Crowd) -> Footprint {
     let mut costs = COSTS;
     if options.shared_memory {
         // The janitor's pipe is the process's, not the participant's.

@@ -126,7 +126,7 @@ impl Driver for FastddsDriver {
 #[cfg(feature = "native")]
 fn open(
     config: &FleetConfig,
-    options: options::Options,
+    options: options::FastOptions,
     domain: u32,
 ) -> Result<Box<dyn Fleet>, DriverError> {
     let library = library::FastDds::open(config, options, domain)?;
@@ -134,7 +134,7 @@ fn open(
 }
 
 #[cfg(not(feature = "native"))]
-fn open(_: &FleetConfig, _: options::Options, _: u32) -> Result<Box<dyn Fleet>, DriverError> {
+fn open(_: &FleetConfig, _: options::FastOptions, _: u32) -> Result<Box<dyn Fleet>, DriverError> {
     Err(DriverError::with_hint(
         "this program was built without Fast DDS",
         HOW_TO_LINK,

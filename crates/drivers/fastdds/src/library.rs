@@ -18,7 +18,7 @@ use self::client_reader::ClientReader;
 use self::setup::shim_config;
 use crate::ffi::{GROUP, Participant, RawSample};
 use crate::janitor::Janitor;
-use crate::options::Options;
+use crate::options::FastOptions;
 
 /// One worker thread's share of the clients.
 pub(crate) type FastddsFleet = DdsFleet<FastDds>;
@@ -43,7 +43,7 @@ pub(crate) struct FastDds {
     /// Some writer is held back; how many datagrams had come before it found no room.
     held_back: bool,
     arrivals_before: i64,
-    options: Options,
+    options: FastOptions,
     participant: Participant,
     /// Present where the library keeps files.
     _janitor: Option<Janitor>,
@@ -52,7 +52,7 @@ pub(crate) struct FastDds {
 impl FastDds {
     pub(crate) fn open(
         config: &FleetConfig,
-        options: Options,
+        options: FastOptions,
         domain: u32,
     ) -> Result<Self, DriverError> {
         let janitor = if options.shared_memory || options.native.data_sharing {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "fastdds";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<FastNative> = NativeSettings::for_driver(NAME);
 
 /// A named set of starting values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub(crate) enum Scheduler {
 /// The native settings, each at its preset's value or as asked for. `None`: the library's default.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub(crate) struct FastNative {
     /// Starting values of the others.
     ///
     /// By default those of the system's variant, else `tuned`.
@@ -143,10 +143,10 @@ impl TryFrom<BTreeMap<String, i32>> for Priorities {
     }
 }
 
-impl Default for Native {
+impl Default for FastNative {
     /// As the library, but for the preset's values.
     fn default() -> Self {
-        Native {
+        FastNative {
             preset: Preset::default(),
             publish_mode: None,
             heartbeat_period_ms: None,
@@ -171,10 +171,14 @@ impl Default for Native {
     }
 }
 
-impl Native {
+impl FastNative {
     /// The native settings of `settings`, with the values of the preset that they name, else of the system's
     /// variant, where they give none; what is wrong with them goes into `answer`.
-    pub(crate) fn read(settings: &Settings, variant: Preset, answer: &mut Resolution) -> Native {
+    pub(crate) fn read(
+        settings: &Settings,
+        variant: Preset,
+        answer: &mut Resolution,
+    ) -> FastNative {
         let mut native = NATIVE.read(settings, answer);
         if settings.native(NAME, "preset").is_none() {
             native.preset = variant;

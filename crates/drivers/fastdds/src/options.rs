@@ -6,7 +6,7 @@ use pubgauge_driver::{
     becomes, cannot, spelt,
 };
 
-use crate::native::{NAME, Native, Preset, PublishMode, Scheduler, ns};
+use crate::native::{FastNative, NAME, Preset, PublishMode, Scheduler, ns};
 
 /// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
 /// samples of one writer that readers have not acknowledged, or that wait in a reader.
@@ -30,8 +30,8 @@ const LEAST_PER_PERIOD: u64 = 512;
 
 /// Settings in Fast DDS's terms.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Options {
-    pub(crate) native: Native,
+pub(crate) struct FastOptions {
+    pub(crate) native: FastNative,
     pub(crate) reliable: bool,
     pub(crate) last_value: bool,
     pub(crate) conflate: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     pub(crate) flow_bytes: u32,
 }
 
-impl Options {
+impl FastOptions {
     /// How the system behaves under these options.
     pub(crate) fn traits(&self) -> Traits {
         let keeps_all = self.writer_depth() == 0;
@@ -155,7 +155,7 @@ fn samples_within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
+pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<FastOptions> {
     let mut answer = Resolution::default();
     // The other variant has the feature `preset-tuned`.
     let variant = if target.has("preset-default") {
@@ -163,7 +163,7 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
     } else {
         Preset::Tuned
     };
-    let native = Native::read(settings, variant, &mut answer);
+    let native = FastNative::read(settings, variant, &mut answer);
     let reliable = is_reliable(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
@@ -252,7 +252,7 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
     contradictions(&mut answer, settings, &native, shared_memory);
 
     let count = |n: Option<u32>| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
-    let options = Options {
+    let options = FastOptions {
         reliable,
         last_value: settings.last_value == Some(true),
         conflate: settings.conflate == Some(true),
@@ -268,7 +268,7 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
     answer.finish(options)
 }
 
-fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
+fn limits(answer: &mut Resolution, settings: &Settings, native: &FastNative) {
     let reliable = is_reliable(settings);
     let keeps_all = settings.last_value != Some(true)
         && settings.conflate != Some(true)
@@ -334,7 +334,7 @@ fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
 }
 
 /// Bytes per period of the flow controller.
-fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
+fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &FastNative) -> u32 {
     let period = u64::from(native.flow_period_ms);
     let per_period = settings
         .rate_limit_bytes_per_s
@@ -363,7 +363,7 @@ fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &Native) -> 
 fn contradictions(
     answer: &mut Resolution,
     settings: &Settings,
-    native: &Native,
+    native: &FastNative,
     shared_memory: bool,
 ) {
     let given = |name: &str| spelt(&settings.native(NAME, name));

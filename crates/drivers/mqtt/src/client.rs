@@ -4,9 +4,9 @@ use pubgauge_driver::{Grant, Will};
 use pubgauge_net::fleet::ClientLink;
 use pubgauge_net::topics::Topics;
 
-use crate::options::Options;
-use crate::session::{Received, Session, Slot};
-use crate::topics::Topic;
+use crate::options::MqttOptions;
+use crate::session::{MqttSession, Received, Slot};
+use crate::topics::MqttTopic;
 
 /// What is kept of a client besides its connection. An idle client has no boxed state.
 pub(crate) struct MqttClient {
@@ -24,7 +24,7 @@ pub(crate) struct MqttClient {
     pub aliases: u16,
     /// Maximum Packet Size of the server.
     pub max_packet: u32,
-    pub session: Option<Box<Session>>,
+    pub session: Option<Box<MqttSession>>,
     pub will: Option<Box<Will>>,
 }
 
@@ -41,10 +41,10 @@ pub(crate) type L<'a> = ClientLink<'a, MqttClient>;
 
 /// What all clients of a fleet share.
 pub(crate) struct Mqtt {
-    pub options: Options,
+    pub options: MqttOptions,
     /// The fleet is being closed: connections from now on have no session and no will.
     pub leaving: bool,
-    pub topics: Topics<Topic>,
+    pub topics: Topics<MqttTopic>,
     pub bitmap_pool: Vec<Box<Received>>,
     /// Longest packet that is taken from a server, in bytes.
     pub max_in: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Left {
 }
 
 impl Mqtt {
-    pub fn new(options: Options, max_in: usize) -> Mqtt {
+    pub fn new(options: MqttOptions, max_in: usize) -> Mqtt {
         Mqtt {
             options,
             leaving: false,

@@ -16,9 +16,9 @@ use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
 use pubgauge_net::pair;
 
 use crate::client::{L, Mqtt, MqttClient};
-use crate::options::Options;
-use crate::session::{Awaits, Session};
-use crate::topics::Topic;
+use crate::options::MqttOptions;
+use crate::session::{Awaits, MqttSession};
+use crate::topics::MqttTopic;
 use crate::{leave, protocol};
 
 /// How MQTT endpoints are written.
@@ -47,7 +47,7 @@ const PLAIN: Scheme = Scheme {
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Mqtt>, DriverError> {
     let target = &config.target;
-    let options = accepted("MQTT", Options::resolve(&config.settings, target))?;
+    let options = accepted("MQTT", MqttOptions::resolve(&config.settings, target))?;
     let endpoints = pair::plain_places(&target.endpoints, &ADDRESSING)?;
     let password_alone = target.password.is_some()
         && target.username.is_none()
@@ -71,7 +71,7 @@ impl Mqtt {
     }
 
     /// The session of a client on its present connection; none is made elsewhere, as only here its window is known.
-    pub(crate) fn session<'a>(&self, link: &'a mut L<'_>) -> &'a mut Session {
+    pub(crate) fn session<'a>(&self, link: &'a mut L<'_>) -> &'a mut MqttSession {
         if link.client.own.session.is_none() {
             let window = protocol::window(self, link);
             let session = link.client.own.session.get_or_insert_default();
@@ -210,7 +210,7 @@ impl Protocol for Mqtt {
         }
         let aliases = &mut link.client.own.aliases;
         let alias = (*aliases < self.options.topic_alias).then(|| *aliases + 1);
-        let topic = Topic::new(name, &self.options, alias)?;
+        let topic = MqttTopic::new(name, &self.options, alias)?;
         *aliases = alias.unwrap_or(*aliases);
         Ok(self.topics.insert(link.id.0, topic))
     }
@@ -350,8 +350,8 @@ mod tests {
     fn an_idle_client_is_small() {
         // With a name of 24 bytes in its own allocation and an 8-byte timer entry this keeps an
         // idle connection below 200 bytes.
-        let size = size_of::<pubgauge_net::fleet::Client<MqttClient>>();
+        let size = size_of::<pubgauge_net::fleet::FleetClient<MqttClient>>();
         assert!(size <= 112, "{size}");
-        assert!(size_of::<Topic>() <= 40);
+        assert!(size_of::<MqttTopic>() <= 40);
     }
 }

@@ -36,7 +36,7 @@ use pubgauge_driver::{
 };
 use pubgauge_mqtt_codec::ReasonCode;
 
-pub use native::{NAME, Native, Protocol};
+pub use native::{MqttNative, NAME, Protocol};
 pub use options::SubscriberTerms;
 
 /// The MQTT driver.
@@ -60,7 +60,7 @@ impl Driver for MqttDriver {
         settings: &Settings,
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings, target).map(|(_, rows)| rows)
+        options::MqttOptions::resolve(settings, target).map(|(_, rows)| rows)
     }
 
     fn native_schema(&self) -> Option<serde_json::Value> {

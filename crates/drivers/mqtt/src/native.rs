@@ -9,12 +9,12 @@ use serde::Deserialize;
 /// The driver's name in study files.
 pub const NAME: &str = "mqtt";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<MqttNative> = NativeSettings::for_driver(NAME);
 
 /// `native.mqtt.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub struct Native {
+pub struct MqttNative {
     /// Protocol version; shared subscriptions are not in 3.1.1, servers may allow them.
     pub version: Option<Protocol>,
     /// QoS in SUBSCRIBE.

@@ -7,7 +7,7 @@ use pubgauge_driver::{
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use pubgauge_net::fleet::{Terms, Tuning};
 
-use crate::native::{NAME, NATIVE, Native};
+use crate::native::{MqttNative, NAME, NATIVE};
 
 /// QoS 1 and 2 messages in flight per publisher, unless the settings or the server say otherwise.
 /// Under 3.1.1 a server cannot tell its limit; it may end connections that exceed it: mosquitto 2.0
@@ -30,7 +30,7 @@ const TERMS: Terms = Terms {
 
 /// The settings as the fleet uses them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct MqttOptions {
     pub version: Version,
     pub qos: QoS,
     pub subscribe_qos: QoS,
@@ -68,7 +68,7 @@ pub struct SubscriberTerms {
 impl SubscriberTerms {
     /// Those of a system like `target`. Settings that are refused have none that are of use.
     pub fn new(settings: &Settings, target: &Target) -> SubscriberTerms {
-        let (options, _) = Options::read(settings, target);
+        let (options, _) = MqttOptions::read(settings, target);
         SubscriberTerms {
             version: options.version,
             qos: options.subscribe_qos,
@@ -78,21 +78,21 @@ impl SubscriberTerms {
     }
 }
 
-impl Options {
+impl MqttOptions {
     /// Resolves the settings for a system like `target`.
-    pub fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
-        let (options, table) = Options::read(settings, target);
+    pub fn resolve(settings: &Settings, target: &Target) -> Resolved<MqttOptions> {
+        let (options, table) = MqttOptions::read(settings, target);
         table.finish(options)
     }
 
     /// As [`Options::resolve`], with what was refused still in the table.
-    fn read(settings: &Settings, target: &Target) -> (Options, Resolution) {
+    fn read(settings: &Settings, target: &Target) -> (MqttOptions, Resolution) {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let version = native
             .version
             .map_or_else(|| default_version(target), Version::from);
-        let mut options = Options {
+        let mut options = MqttOptions {
             version,
             qos: QoS::AtMostOnce,
             subscribe_qos: QoS::AtMostOnce,
@@ -125,7 +125,7 @@ impl Options {
         (options, table)
     }
 
-    fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Resolution) {
+    fn delivery(&mut self, s: &Settings, target: &Target, native: &MqttNative, t: &mut Resolution) {
         self.qos = match s.reliability {
             None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => QoS::AtMostOnce,
             Some(Reliability::AtLeastOnce) => QoS::AtLeastOnce,
@@ -381,7 +381,7 @@ pub(crate) fn check_group(
     target: &Target,
     subscription: &Subscription,
 ) -> Result<(), DriverError> {
-    let version = match Options::resolve(settings, target) {
+    let version = match MqttOptions::resolve(settings, target) {
         Ok((options, _)) => options.version,
         // `resolve` refuses these settings.
         Err(_) => return Ok(()),

@@ -4,7 +4,7 @@ use pubgauge_testing::{every_setting_is_answered, refused_by_name};
 use serde_json::{Value, json};
 
 use crate::MqttDriver;
-use crate::options::Options;
+use crate::options::MqttOptions;
 
 fn native(own: Value) -> Settings {
     pubgauge_testing::settings(json!({ "native": { "mqtt": own } }))
@@ -44,7 +44,7 @@ fn what_is_asked_for_stands_in_the_table() {
         user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
         ..native(json!({ "topic-alias": 3, "subscribe-qos": 1 }))
     };
-    let (options, rows) = Options::resolve(&settings, &Target::default()).unwrap();
+    let (options, rows) = MqttOptions::resolve(&settings, &Target::default()).unwrap();
     let row = |name: &str| {
         let row = rows
             .iter()
@@ -122,7 +122,7 @@ fn what_only_mqtt_5_can_do_is_refused_under_3_1_1() {
 #[test]
 fn the_systems_features_are_consulted() {
     let version = |features: &[&str]| {
-        Options::resolve(&Settings::default(), &with_features(features))
+        MqttOptions::resolve(&Settings::default(), &with_features(features))
             .unwrap()
             .0
             .version

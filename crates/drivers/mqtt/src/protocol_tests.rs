@@ -8,12 +8,12 @@ use pubgauge_mqtt_codec::{
 
 use crate::client::{L, Mqtt};
 use crate::fleet::ADDRESSING;
-use crate::options::Options;
+use crate::options::MqttOptions;
 use crate::protocol::{connect, receive, window};
 use crate::session::Awaits;
-use crate::topics::Topic;
+use crate::topics::MqttTopic;
 use pubgauge_net::endpoint::Endpoint;
-use pubgauge_net::fleet::{Client, Protocol, Shared, State};
+use pubgauge_net::fleet::{FleetClient, Protocol, Shared, State};
 
 #[derive(Default)]
 struct Sink {
@@ -43,7 +43,7 @@ fn fleet(version: Version, reliability: Reliability, durable: bool) -> (Mqtt, Sh
     };
     let name = if version == Version::V5 { "5" } else { "3.1.1" };
     pubgauge_testing::native(&mut settings, "mqtt", "version", name.into());
-    let (options, _) = Options::resolve(&settings, &Target::default()).unwrap();
+    let (options, _) = MqttOptions::resolve(&settings, &Target::default()).unwrap();
     let endpoint = Endpoint::parse("mqtt://127.0.0.1:1", &ADDRESSING).unwrap();
     let shared = Shared::new(vec![endpoint], options.tuning);
     (Mqtt::new(options, 1 << 20), shared)
@@ -133,10 +133,10 @@ proptest! {
     ) {
         let (mut mqtt, mut shared) = fleet(version, reliability, durable);
         let spec = ClientSpec { name: "c".into(), ..ClientSpec::default() };
-        let mut client = Client::new(&spec, 0, mqtt.client(&spec).unwrap());
+        let mut client = FleetClient::new(&spec, 0, mqtt.client(&spec).unwrap());
         let mut link = L::unwired(ClientId(0), &mut client, &mut shared);
         let mut sink = Sink::default();
-        let topic = Topic::new("t", &mqtt.options, None).unwrap();
+        let topic = MqttTopic::new("t", &mqtt.options, None).unwrap();
         let topic = mqtt.topics.insert(0, topic);
         link.client.state = State::Greeting;
         connect(&mut mqtt, &mut link).unwrap();

@@ -40,7 +40,7 @@ pub(crate) struct Slot {
 
 /// Messages in flight and waiting subscriptions, of one client.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct MqttSession {
     slots: Vec<Slot>,
     free: Vec<u16>,
     order: u64,
@@ -66,7 +66,7 @@ impl Received {
     }
 }
 
-impl Session {
+impl MqttSession {
     /// A connection was made on which `window` messages may be in flight. All that were in flight
     /// are to be sent again.
     pub fn begin_connection(&mut self, window: u32) {
@@ -82,7 +82,7 @@ impl Session {
     /// §3.1.2.4). Returns how many messages were in flight.
     pub fn discard(&mut self) -> u64 {
         let lost = self.in_flight();
-        *self = Session::default();
+        *self = MqttSession::default();
         lost
     }
 
@@ -251,13 +251,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn take(session: &mut Session, tag: u64) -> u16 {
+    fn take(session: &mut MqttSession, tag: u64) -> u16 {
         session.take(Awaits::PubAck, TopicId(0), tag, None)
     }
 
     #[test]
     fn the_window_bounds_what_is_under_way() {
-        let mut session = Session::default();
+        let mut session = MqttSession::default();
         session.begin_connection(2);
         let (a, b) = (take(&mut session, 10), take(&mut session, 11));
         assert!(!session.can_publish());
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_resend_keeps_the_order_and_the_new_window() {
-        let mut session = Session::default();
+        let mut session = MqttSession::default();
         session.begin_connection(3);
         let ids = [
             take(&mut session, 0),
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn subscribe_identifiers_do_not_meet_those_of_messages() {
-        let mut session = Session::default();
+        let mut session = MqttSession::default();
         let first = session.begin_subscribe().unwrap();
         assert!(u32::from(first) > MAX_IN_FLIGHT);
         assert!(session.end_subscribe(first));
@@ -315,7 +315,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_message_is_received_once_until_it_is_released(ids in prop::collection::vec(1u16..50, 1..200)) {
-            let mut session = Session::default();
+            let mut session = MqttSession::default();
             let mut pool = Vec::new();
             let mut model = std::collections::HashSet::new();
             for (i, id) in ids.into_iter().enumerate() {

@@ -4,10 +4,10 @@ use pubgauge_driver::DriverError;
 use pubgauge_mqtt_codec::{EncodeError, PropertiesBuf, Property, PublishTemplate, Version, topic};
 use pubgauge_net::topics::Named;
 
-use crate::options::Options;
+use crate::options::MqttOptions;
 
 /// One topic of one client.
-pub(crate) struct Topic {
+pub(crate) struct MqttTopic {
     /// Something was published to it.
     pub published: bool,
     /// Connection on which the alias was introduced.
@@ -27,9 +27,13 @@ struct Alias {
     short: PublishTemplate,
 }
 
-impl Topic {
+impl MqttTopic {
     /// A topic that was not published to, with the number of its alias if it has one.
-    pub fn new(name: &str, options: &Options, alias: Option<u16>) -> Result<Topic, DriverError> {
+    pub fn new(
+        name: &str,
+        options: &MqttOptions,
+        alias: Option<u16>,
+    ) -> Result<MqttTopic, DriverError> {
         topic::check_name(name).map_err(|error| {
             DriverError::with_hint(
                 format!("{name:?} is not a topic to publish to: {error}"),
@@ -45,7 +49,7 @@ impl Topic {
                 })),
                 None => None,
             };
-            Ok(Topic {
+            Ok(MqttTopic {
                 published: false,
                 alias_epoch: 0,
                 plain: template(name, options, None)?,
@@ -84,7 +88,7 @@ impl Topic {
     }
 }
 
-impl Named for Topic {
+impl Named for MqttTopic {
     fn name(&self) -> &str {
         self.plain.topic()
     }
@@ -92,7 +96,7 @@ impl Named for Topic {
 
 fn template(
     name: &str,
-    options: &Options,
+    options: &MqttOptions,
     alias: Option<u16>,
 ) -> Result<PublishTemplate, EncodeError> {
     let mut properties = PropertiesBuf::default();

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 
 use pubgauge_driver::*;
 use pubgauge_driver_mqtt::MqttDriver;
-use pubgauge_testing::allocator::Told;
-use pubgauge_testing::{Seen, config, scripted};
+use pubgauge_testing::allocator::ReportingAllocator;
+use pubgauge_testing::{Observations, config, scripted};
 
 thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
@@ -25,7 +25,7 @@ fn count(more: usize, less: usize) {
 }
 
 #[global_allocator]
-static ALLOCATOR: Told = Told(count);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(count);
 
 /// As many as fill the tables that grow by doubling.
 const PUBLISHERS: usize = 1_790;
@@ -57,7 +57,7 @@ fn an_idle_publisher_is_small() {
             ..config(target, settings)
         })
         .unwrap();
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     let before = BYTES.get() as i64;
     for n in 0..PUBLISHERS {
         let spec = ClientSpec {
@@ -73,7 +73,7 @@ fn an_idle_publisher_is_small() {
         let topic = format!("pubgauge/3f2a9c/flow/{n:05}");
         fleet.advertise(client, &topic).unwrap();
     }
-    seen = Seen::default();
+    seen = Observations::default();
     // The list of clients was allocated when the fleet was opened.
     let each = (BYTES.get() as i64 - before) / PUBLISHERS as i64;
     println!("{each} bytes for each idle publisher beside its place in the list of clients");

@@ -11,8 +11,8 @@ use pubgauge_net::endpoint::Addressing;
 use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 
-use crate::options::Options;
-use crate::protocol::{Awaits, L, Nats, NatsClient, Topic, act, ask, breach};
+use crate::options::NatsOptions;
+use crate::protocol::{Awaits, Nats, NatsClient, NatsLink, NatsTopic, act, ask, breach};
 use crate::{subject, wire};
 
 /// How NATS endpoints are written.
@@ -42,7 +42,7 @@ const EVERYBODY: u32 = 0;
 
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Nats>, DriverError> {
-    let options = accepted("NATS", Options::resolve(&config.settings))?;
+    let options = accepted("NATS", NatsOptions::resolve(&config.settings))?;
     let endpoints = pair::plain_places(&config.target.endpoints, &ADDRESSING)?;
     let (tuning, nats) = (options.tuning, Nats::new(options, config.max_payload));
     TcpFleet::open(config, endpoints, tuning, nats)
@@ -59,7 +59,7 @@ impl Protocol for Nats {
 
     fn receive(
         &mut self,
-        link: &mut L<'_>,
+        link: &mut NatsLink<'_>,
         bytes: &[u8],
         events: &mut dyn Events,
     ) -> Result<usize, Broken> {
@@ -88,7 +88,7 @@ impl Protocol for Nats {
 
     fn subscribe(
         &mut self,
-        link: &mut L<'_>,
+        link: &mut NatsLink<'_>,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         let (subject, group) = subject::of_subscription(subscription)?;
@@ -99,7 +99,7 @@ impl Protocol for Nats {
         Ok(())
     }
 
-    fn advertise(&mut self, _: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
+    fn advertise(&mut self, _: &mut NatsLink<'_>, name: &str) -> Result<TopicId, DriverError> {
         if let Some(known) = self.topics.find(EVERYBODY, name) {
             return Ok(known);
         }
@@ -108,7 +108,7 @@ impl Protocol for Nats {
             0 => format!("PUB {subject} "),
             len => format!("HPUB {subject} {len} "),
         };
-        let topic = Topic {
+        let topic = NatsTopic {
             name: name.into(),
             line: line.into_bytes().into(),
         };
@@ -116,8 +116,14 @@ impl Protocol for Nats {
     }
 
     #[inline]
-    fn publish(&mut self, link: &mut L<'_>, topic: TopicId, payload: Payload<'_>, _: u64) -> Taken {
-        let Some(Topic { line, .. }) = self.topics.get(topic) else {
+    fn publish(
+        &mut self,
+        link: &mut NatsLink<'_>,
+        topic: TopicId,
+        payload: Payload<'_>,
+        _: u64,
+    ) -> Taken {
+        let Some(NatsTopic { line, .. }) = self.topics.get(topic) else {
             return Taken::Refused(Refusal::NotConnected);
         };
         let len = payload.len() + self.options.header.len();
@@ -135,7 +141,7 @@ impl Protocol for Nats {
         Taken::Accepted
     }
 
-    fn ping(&mut self, link: &mut L<'_>) {
+    fn ping(&mut self, link: &mut NatsLink<'_>) {
         ask(link, "", Awaits::SignOfLife);
     }
 
@@ -146,7 +152,7 @@ impl Protocol for Nats {
         }
     }
 
-    fn dropped(&mut self, link: &mut L<'_>, _: bool) {
+    fn dropped(&mut self, link: &mut NatsLink<'_>, _: bool) {
         link.client.own = NatsClient::default();
     }
 }

@@ -40,7 +40,7 @@ impl Driver for NatsDriver {
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings).map(|(_, rows)| rows)
+        options::NatsOptions::resolve(settings).map(|(_, rows)| rows)
     }
 
     fn native_schema(&self) -> Option<serde_json::Value> {

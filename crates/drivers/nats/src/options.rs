@@ -25,21 +25,21 @@ const TERMS: Terms = Terms {
 
 /// The settings as the fleet uses them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct NatsOptions {
     pub tuning: Tuning,
     pub keep_alive_s: u16,
     /// The header of every message; empty for none.
     pub header: Vec<u8>,
 }
 
-impl Options {
-    pub fn resolve(s: &Settings) -> Resolved<Options> {
+impl NatsOptions {
+    pub fn resolve(s: &Settings) -> Resolved<NatsOptions> {
         let mut table = Resolution::default();
         let t = &mut table;
         let socket = NATIVE.read(s, t);
         delivery(s, t);
         absent(s, t);
-        let options = Options {
+        let options = NatsOptions {
             tuning: Tuning::resolve(s, socket, TERMS, t),
             keep_alive_s: s.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
             header: header(s, t),

@@ -5,7 +5,7 @@ use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
 use serde_json::json;
 
 use crate::NatsDriver;
-use crate::options::Options;
+use crate::options::NatsOptions;
 
 #[test]
 fn every_neutral_setting_is_answered_for_in_order() {
@@ -19,7 +19,7 @@ fn what_is_asked_for_stands_in_the_table() {
         "user-properties": {"site": "north", "unit": "7"},
         "native": {"nats": {"no-delay": false, "send-buffer-bytes": 65536}},
     }));
-    let (options, rows) = Options::resolve(&settings).unwrap();
+    let (options, rows) = NatsOptions::resolve(&settings).unwrap();
     assert_eq!((options.tuning.batch, options.keep_alive_s), (4096, 7));
     assert!(options.tuning.drop_when_full && !options.tuning.socket.no_delay);
     assert_eq!(

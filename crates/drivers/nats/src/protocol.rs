@@ -18,7 +18,7 @@ use pubgauge_net::fleet::{Broken, ClientLink};
 use pubgauge_net::topics::{Named, Topics};
 use serde_json::{Value, json};
 
-use crate::options::Options;
+use crate::options::NatsOptions;
 use crate::wire::{Op, excerpt};
 
 /// What the server's next PONG is the answer to.
@@ -44,33 +44,33 @@ pub(crate) struct NatsClient {
 }
 
 /// A topic that was advertised.
-pub(crate) struct Topic {
+pub(crate) struct NatsTopic {
     pub name: Box<str>,
     /// Its PUB or HPUB line, up to the length of the message.
     pub line: Box<[u8]>,
 }
 
-impl Named for Topic {
+impl Named for NatsTopic {
     fn name(&self) -> &str {
         &self.name
     }
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = ClientLink<'a, NatsClient>;
+pub(crate) type NatsLink<'a> = ClientLink<'a, NatsClient>;
 
 /// What all clients of a fleet share.
 pub(crate) struct Nats {
-    pub options: Options,
+    pub options: NatsOptions,
     /// Longest message that is taken from a server, header and all, in bytes.
     pub max_in: usize,
-    pub topics: Topics<Topic>,
+    pub topics: Topics<NatsTopic>,
     /// The subject that came last, and its topic.
     pub last: (Vec<u8>, String),
 }
 
 impl Nats {
-    pub fn new(options: Options, max_payload: usize) -> Nats {
+    pub fn new(options: NatsOptions, max_payload: usize) -> Nats {
         Nats {
             max_in: max_payload.saturating_add(options.header.len()),
             options,
@@ -81,12 +81,12 @@ impl Nats {
 }
 
 /// The end of a connection whose server does not keep to the protocol.
-pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
+pub(crate) fn breach(link: &NatsLink<'_>, what: impl std::fmt::Display) -> Broken {
     link.protocol_broken(what, "is it a NATS server?")
 }
 
 /// Appends a line and a PING, whose PONG is the answer to it.
-pub(crate) fn ask(link: &mut L<'_>, line: &str, awaits: Awaits) {
+pub(crate) fn ask(link: &mut NatsLink<'_>, line: &str, awaits: Awaits) {
     let out = &mut link.out().bytes;
     out.extend_from_slice(line.as_bytes());
     out.extend_from_slice(b"PING\r\n");
@@ -98,7 +98,7 @@ pub(crate) fn ask(link: &mut L<'_>, line: &str, awaits: Awaits) {
 #[inline]
 pub(crate) fn act(
     nats: &mut Nats,
-    link: &mut L<'_>,
+    link: &mut NatsLink<'_>,
     op: Op<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
@@ -135,7 +135,7 @@ pub(crate) fn act(
 }
 
 /// INFO: TLS begins if it is to, and CONNECT goes out.
-fn log_in(nats: &Nats, link: &mut L<'_>, json: &[u8]) -> Result<(), Broken> {
+fn log_in(nats: &Nats, link: &mut NatsLink<'_>, json: &[u8]) -> Result<(), Broken> {
     let info: Value = serde_json::from_slice(json)
         .map_err(|error| breach(link, format_args!("its INFO: {error}")))?;
     let has = |name: &str| info[name] == true;
@@ -178,7 +178,7 @@ fn log_in(nats: &Nats, link: &mut L<'_>, json: &[u8]) -> Result<(), Broken> {
     Ok(())
 }
 
-fn answered(nats: &Nats, link: &mut L<'_>, events: &mut dyn Events) -> Result<(), Broken> {
+fn answered(nats: &Nats, link: &mut NatsLink<'_>, events: &mut dyn Events) -> Result<(), Broken> {
     let pongs = &mut link.client.own.pongs;
     let awaited = pongs.as_mut().and_then(|pongs| pongs.pop_front());
     if pongs.as_ref().is_some_and(|pongs| pongs.is_empty()) {
@@ -199,7 +199,7 @@ fn answered(nats: &Nats, link: &mut L<'_>, events: &mut dyn Events) -> Result<()
 }
 
 /// -ERR: of a subscription it comes before the PONG that follows; all others end the connection.
-fn complaint(link: &mut L<'_>, words: &str) -> Result<(), Broken> {
+fn complaint(link: &mut NatsLink<'_>, words: &str) -> Result<(), Broken> {
     let message = format!("{}: the server says: {words}", link.display_endpoint());
     let about_subscription = words.contains("Subscription") || words.starts_with("Invalid Subject");
     let front = link.client.own.pongs.as_mut().and_then(|p| p.front_mut());

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use pubgauge_driver::*;
 use pubgauge_net::endpoint::Endpoint;
-use pubgauge_net::fleet::{Client, Protocol, Shared, State};
+use pubgauge_net::fleet::{FleetClient, Protocol, Shared, State};
 
 use crate::fleet::ADDRESSING;
-use crate::options::Options;
-use crate::protocol::{L, Nats, NatsClient};
+use crate::options::NatsOptions;
+use crate::protocol::{Nats, NatsClient, NatsLink};
 
 #[derive(Default)]
 struct Seen(Vec<String>);
@@ -33,8 +33,8 @@ impl Events for Seen {
 const INFO: &str = "INFO {\"max_payload\":1000,\"headers\":true}\r\n";
 
 /// Runs `test` with a client that waits for INFO.
-fn greeting<T>(test: impl FnOnce(&mut Nats, &mut L<'_>) -> T) -> T {
-    let (options, _) = Options::resolve(&Settings::default()).unwrap();
+fn greeting<T>(test: impl FnOnce(&mut Nats, &mut NatsLink<'_>) -> T) -> T {
+    let (options, _) = NatsOptions::resolve(&Settings::default()).unwrap();
     let endpoint = Endpoint::parse("nats://127.0.0.1:1", &ADDRESSING).unwrap();
     let mut shared = Shared::new(vec![endpoint], options.tuning);
     let mut nats = Nats::new(options, 1000);
@@ -42,8 +42,8 @@ fn greeting<T>(test: impl FnOnce(&mut Nats, &mut L<'_>) -> T) -> T {
         name: "c".into(),
         ..ClientSpec::default()
     };
-    let mut client = Client::new(&spec, 0, nats.client(&spec).unwrap());
-    let mut link = L::unwired(ClientId(0), &mut client, &mut shared);
+    let mut client = FleetClient::new(&spec, 0, nats.client(&spec).unwrap());
+    let mut link = NatsLink::unwired(ClientId(0), &mut client, &mut shared);
     link.client.state = State::Greeting;
     test(&mut nats, &mut link)
 }
@@ -52,7 +52,7 @@ fn greeting<T>(test: impl FnOnce(&mut Nats, &mut L<'_>) -> T) -> T {
 fn a_session_goes_as_the_protocol_shows_it() {
     greeting(|nats, link| {
         let mut seen = Seen::default();
-        let whole = |nats: &mut Nats, link: &mut L<'_>, text: &str, seen: &mut Seen| {
+        let whole = |nats: &mut Nats, link: &mut NatsLink<'_>, text: &str, seen: &mut Seen| {
             let used = nats.receive(link, text.as_bytes(), seen).unwrap();
             assert_eq!(used, text.len());
             let sent = std::mem::take(&mut link.out().bytes);
@@ -147,6 +147,6 @@ proptest! {
 
 #[test]
 fn an_idle_client_is_small() {
-    let size = size_of::<Client<NatsClient>>();
+    let size = size_of::<FleetClient<NatsClient>>();
     assert!(size <= 128, "{size}");
 }

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::Framer;
 use crate::sasl::Login;
-use crate::window::Window;
+use crate::window::RequestWindow;
 
 /// How far the negotiation of a stream has got (RFC 6120 §4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NegotiationStep {
     /// The features of a stream that is not logged in are awaited.
     #[default]
     Features,
@@ -59,8 +59,8 @@ pub(crate) enum Request {
 
 /// What a connection needs beyond bytes.
 #[derive(Default)]
-pub(crate) struct Session {
-    pub step: Step,
+pub(crate) struct XmppSession {
+    pub step: NegotiationStep,
     pub login: Option<Login>,
     /// Prefix of the stream's own elements.
     pub prefix: Box<str>,
@@ -68,7 +68,7 @@ pub(crate) struct Session {
     pub jid: Option<Box<str>>,
     /// A binding is in progress.
     pub binding: bool,
-    pub window: Window,
+    pub window: RequestWindow,
     /// Topics whose nodes are not known to be there yet.
     pub creating: u32,
     /// Requests by their numbers, each with how often it may be retried.
@@ -84,7 +84,7 @@ pub(crate) struct Session {
     pub first_report: u32,
 }
 
-impl Session {
+impl XmppSession {
     /// A number for a request, which is kept until its answer comes.
     pub fn ask(&mut self, request: Request, left: u8) -> u32 {
         let id = self.next_request;
@@ -126,13 +126,13 @@ pub(crate) struct XmppClient {
     /// It will subscribe.
     pub subscribes: bool,
     pub framer: Framer,
-    pub session: Box<Session>,
+    pub session: Box<XmppSession>,
     /// Topics that it advertised.
     pub topics: Vec<u32>,
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = ClientLink<'a, XmppClient>;
+pub(crate) type XmppLink<'a> = ClientLink<'a, XmppClient>;
 
 impl XmppClient {
     pub fn new(spec: &ClientSpec) -> Self {
@@ -149,10 +149,10 @@ impl XmppClient {
         self.framer = Framer::default();
         let session = &mut *self.session;
         let unanswered = session.window.clear();
-        *session = Session {
+        *session = XmppSession {
             window: std::mem::take(&mut session.window),
             next_request: session.next_request,
-            ..Session::default()
+            ..XmppSession::default()
         };
         unanswered
     }

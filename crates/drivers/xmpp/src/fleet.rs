@@ -13,11 +13,11 @@ use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
 use pubgauge_net::pair;
 use pubgauge_net::topics::Topics;
 
-use crate::client::{L, Request, Step, XmppClient};
+use crate::client::{NegotiationStep, Request, XmppClient, XmppLink};
 use crate::element::Scratch;
 use crate::endpoint::{self, ADDRESSING};
-use crate::options::Options;
-use crate::shared::{Topic, Xmpp};
+use crate::options::XmppOptions;
+use crate::shared::{Xmpp, XmppTopic};
 use crate::wildcard::Wildcards;
 use crate::write::{self, Template};
 use crate::{negotiate, nodes, protocol, requests};
@@ -31,7 +31,10 @@ const MAX_RESOURCE: usize = 1023;
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
     let target = &config.target;
-    let options = accepted("XMPP", Options::resolve(&config.settings, &target.features))?;
+    let options = accepted(
+        "XMPP",
+        XmppOptions::resolve(&config.settings, &target.features),
+    )?;
     let user = target.username.as_deref();
     let endpoints = pair::parse_places(&target.endpoints, &ADDRESSING, |url| {
         endpoint::parse_pair(url, user)
@@ -58,7 +61,7 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
 
 impl Xmpp {
     /// The address of the receiver of a topic, under point-to-point.
-    fn receiver(&self, link: &L<'_>, topic: &str) -> Result<String, DriverError> {
+    fn receiver(&self, link: &XmppLink<'_>, topic: &str) -> Result<String, DriverError> {
         let endpoint = self.endpoint(link);
         match &endpoint.username {
             Some(user) => Ok(format!("{user}@{}/{topic}", endpoint.domain)),
@@ -95,7 +98,7 @@ fn check_topic(topic: &str, direct: bool) -> Result<(), DriverError> {
 
 /// Whether clients can subscribe so; see [`pubgauge_driver::Driver::check_subscription`].
 pub(crate) fn check_subscription(
-    options: &Options,
+    options: &XmppOptions,
     subscription: &Subscription,
 ) -> Result<(), DriverError> {
     if subscription.group.is_some() {
@@ -146,14 +149,14 @@ impl Protocol for Xmpp {
         &self.endpoints[place].domain
     }
 
-    fn greet(&mut self, link: &mut L<'_>) -> Result<(), Broken> {
-        negotiate::open_stream(self, link, Step::Features);
+    fn greet(&mut self, link: &mut XmppLink<'_>) -> Result<(), Broken> {
+        negotiate::open_stream(self, link, NegotiationStep::Features);
         Ok(())
     }
 
     fn receive(
         &mut self,
-        link: &mut L<'_>,
+        link: &mut XmppLink<'_>,
         bytes: &[u8],
         events: &mut dyn Events,
     ) -> Result<usize, Broken> {
@@ -162,7 +165,7 @@ impl Protocol for Xmpp {
 
     fn subscribe(
         &mut self,
-        link: &mut L<'_>,
+        link: &mut XmppLink<'_>,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         check_subscription(&self.options, subscription)?;
@@ -195,7 +198,7 @@ impl Protocol for Xmpp {
         Ok(())
     }
 
-    fn advertise(&mut self, link: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
+    fn advertise(&mut self, link: &mut XmppLink<'_>, name: &str) -> Result<TopicId, DriverError> {
         if let Some(known) = self.topics.find(link.id.0, name) {
             return Ok(known);
         }
@@ -206,7 +209,7 @@ impl Protocol for Xmpp {
         } else {
             Template::publish(&self.service(link), name, self.options.last_value)
         };
-        let topic = Topic {
+        let topic = XmppTopic {
             name: name.into(),
             template,
             ready: 0,
@@ -222,7 +225,7 @@ impl Protocol for Xmpp {
     #[inline]
     fn publish(
         &mut self,
-        link: &mut L<'_>,
+        link: &mut XmppLink<'_>,
         topic: TopicId,
         payload: Payload<'_>,
         tag: u64,
@@ -268,14 +271,14 @@ impl Protocol for Xmpp {
             && session.window.has_room(self.options.in_flight)
     }
 
-    fn ping(&mut self, link: &mut L<'_>) {
+    fn ping(&mut self, link: &mut XmppLink<'_>) {
         let number = link.client.own.session.ask(Request::Forget, 0);
         let domain = &self.endpoint(link).domain;
         write::ping(&mut link.out().bytes, number, domain);
     }
 
     /// Ends a stream: its subscriptions first.
-    fn goodbye(&mut self, link: &mut L<'_>) {
+    fn goodbye(&mut self, link: &mut XmppLink<'_>) {
         let service = self.service(link);
         let jid = link.client.own.session.jid.clone().unwrap_or_default();
         for node in std::mem::take(&mut link.client.own.session.nodes) {
@@ -286,7 +289,7 @@ impl Protocol for Xmpp {
         link.out().bytes.extend_from_slice(write::STREAM_END);
     }
 
-    fn dropped(&mut self, link: &mut L<'_>, _: bool) {
+    fn dropped(&mut self, link: &mut XmppLink<'_>, _: bool) {
         self.asked = self.asked.saturating_sub(link.client.own.session.asked);
         let unanswered = link.client.own.forget_connection();
         link.settled(unanswered);

@@ -75,7 +75,7 @@ impl Driver for XmppDriver {
         settings: &Settings,
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings, &target.features).map(|(_, rows)| rows)
+        options::XmppOptions::resolve(settings, &target.features).map(|(_, rows)| rows)
     }
 
     fn native_schema(&self) -> Option<serde_json::Value> {
@@ -106,7 +106,7 @@ impl Driver for XmppDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        match options::Options::resolve(settings, &[]) {
+        match options::XmppOptions::resolve(settings, &[]) {
             Ok((options, _)) => fleet::check_subscription(&options, subscription),
             Err(_) => Ok(()), // `resolve` says why not.
         }

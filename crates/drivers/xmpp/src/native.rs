@@ -10,12 +10,12 @@ use crate::sasl::Choice;
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "xmpp";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<XmppNative> = NativeSettings::for_driver(NAME);
 
 /// `native.xmpp.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub(crate) struct XmppNative {
     /// SASL mechanism; auto is the first of SCRAM-SHA-256, SCRAM-SHA-1 and PLAIN that the server offers, and
     /// ANONYMOUS without an account.
     pub mechanism: Choice,

@@ -4,7 +4,7 @@ use pubgauge_driver::Encryption;
 use pubgauge_net::fleet::Broken;
 use pubgauge_net::login;
 
-use crate::client::{L, Request, Step};
+use crate::client::{NegotiationStep, Request, XmppLink};
 use crate::requests::connected;
 use crate::sasl::{Account, Login};
 use crate::shared::Xmpp;
@@ -12,7 +12,7 @@ use crate::stanza::{Features, Stanza};
 use crate::write;
 
 /// Opens a stream, or opens it again after STARTTLS or login (RFC 6120 §4.3.3).
-pub(crate) fn open_stream(xmpp: &Xmpp, link: &mut L<'_>, step: Step) {
+pub(crate) fn open_stream(xmpp: &Xmpp, link: &mut XmppLink<'_>, step: NegotiationStep) {
     link.client.own.session.step = step;
     link.client.own.framer = crate::frame::Framer::default();
     let domain = &xmpp.endpoint(link).domain;
@@ -20,17 +20,21 @@ pub(crate) fn open_stream(xmpp: &Xmpp, link: &mut L<'_>, step: Step) {
 }
 
 /// Acts on a stanza of the stream's negotiation (RFC 6120 §4.3, §5, §6, §7).
-pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Result<(), Broken> {
+pub(crate) fn negotiate(
+    xmpp: &mut Xmpp,
+    link: &mut XmppLink<'_>,
+    stanza: Stanza,
+) -> Result<(), Broken> {
     match (link.client.own.session.step, stanza) {
-        (Step::Features, Stanza::Features(features)) => {
+        (NegotiationStep::Features, Stanza::Features(features)) => {
             features_came(xmpp, link, &features)
         }
-        (Step::Proceed, Stanza::Proceed) => {
+        (NegotiationStep::Proceed, Stanza::Proceed) => {
             link.start_tls()
         }
-        (Step::Proceed, Stanza::TlsFailure) => Err(link.broken("the server refuses STARTTLS\n  hint: its certificate may be missing; its log may say why",
+        (NegotiationStep::Proceed, Stanza::TlsFailure) => Err(link.broken("the server refuses STARTTLS\n  hint: its certificate may be missing; its log may say why",
         )),
-        (Step::Login, Stanza::Challenge(challenge)) => {
+        (NegotiationStep::Login, Stanza::Challenge(challenge)) => {
             let response = match link.client.own.session.login.as_mut() {
                 Some(login) => login.response(&challenge),
                 None => Err("a challenge that nobody asked for".into()),
@@ -41,17 +45,17 @@ pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Re
             write::sasl(&mut out.bytes, None, &response);
             Ok(())
         }
-        (Step::Login, Stanza::Success(data)) => {
+        (NegotiationStep::Login, Stanza::Success(data)) => {
             if let Some(mut login) = link.client.own.session.login.take() {
                 login.success(&data).map_err(|error| {
                     link.broken(format!("SASL: the server does not know the password it should: {error}"),
                     )
                 })?;
             }
-            open_stream(xmpp, link, Step::LoggedIn);
+            open_stream(xmpp, link, NegotiationStep::LoggedIn);
             Ok(())
         }
-        (Step::Login, Stanza::SaslFailure(failure)) => {
+        (NegotiationStep::Login, Stanza::SaslFailure(failure)) => {
             let name = link.client.own.session.login.as_ref().map_or("", Login::name);
             let (username, password) = (
                 xmpp.endpoint(link).username.is_some(),
@@ -63,7 +67,7 @@ pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Re
                 ),
             ))
         }
-        (Step::LoggedIn, Stanza::Features(features)) => {
+        (NegotiationStep::LoggedIn, Stanza::Features(features)) => {
             if !features.bind {
                 return Err(link.broken("the server offers no resource binding",
                 ));
@@ -73,7 +77,7 @@ pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Re
                 connected(xmpp, link);
                 return Ok(());
             }
-            link.client.own.session.step = Step::Bind;
+            link.client.own.session.step = NegotiationStep::Bind;
             let name = link.client.name.clone();
             bind(link, &name, None);
             Ok(())
@@ -83,7 +87,11 @@ pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Re
     }
 }
 
-fn features_came(xmpp: &mut Xmpp, link: &mut L<'_>, features: &Features) -> Result<(), Broken> {
+fn features_came(
+    xmpp: &mut Xmpp,
+    link: &mut XmppLink<'_>,
+    features: &Features,
+) -> Result<(), Broken> {
     let endpoint = xmpp.endpoint(link);
     if endpoint.net.encryption == Encryption::StartTls && !link.client.has_tls() {
         if !features.starttls {
@@ -92,7 +100,7 @@ fn features_came(xmpp: &mut Xmpp, link: &mut L<'_>, features: &Features) -> Resu
         }
         let out = link.out();
         out.bytes.extend_from_slice(write::STARTTLS);
-        link.client.own.session.step = Step::Proceed;
+        link.client.own.session.step = NegotiationStep::Proceed;
         return Ok(());
     }
     let account = Account {
@@ -107,12 +115,12 @@ fn features_came(xmpp: &mut Xmpp, link: &mut L<'_>, features: &Features) -> Resu
     let first = login.initial();
     write::sasl(&mut out.bytes, Some(login.name()), &first);
     link.client.own.session.login = Some(login);
-    link.client.own.session.step = Step::Login;
+    link.client.own.session.step = NegotiationStep::Login;
     Ok(())
 }
 
 /// Asks for an address with this resource, for a subscription's sake if there is a `report`.
-pub(crate) fn bind(link: &mut L<'_>, resource: &str, report: Option<u32>) {
+pub(crate) fn bind(link: &mut XmppLink<'_>, resource: &str, report: Option<u32>) {
     link.client.own.session.binding = true;
     let request = Request::Bind {
         resource: resource.into(),

@@ -25,7 +25,7 @@ const TERMS: Terms = Terms {
 
 /// The settings as the fleet uses them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct XmppOptions {
     /// Messages to one receiver instead of items of a node.
     pub direct: bool,
     pub last_value: bool,
@@ -38,12 +38,12 @@ pub(crate) struct Options {
     pub discovery_interval_ms: u32,
 }
 
-impl Options {
+impl XmppOptions {
     /// Resolves the settings for a system with these features.
-    pub fn resolve(settings: &Settings, features: &[String]) -> Resolved<Options> {
+    pub fn resolve(settings: &Settings, features: &[String]) -> Resolved<XmppOptions> {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
-        let mut options = Options {
+        let mut options = XmppOptions {
             direct: settings.pattern == Some(MessagingPattern::PointToPoint),
             last_value: settings.last_value.unwrap_or(false),
             in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT) as usize,

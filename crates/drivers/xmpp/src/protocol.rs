@@ -6,7 +6,7 @@ use pubgauge_driver::{Acknowledgement, Delivery, Events};
 use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::tls;
 
-use crate::client::{L, Step};
+use crate::client::{NegotiationStep, XmppLink};
 use crate::element::{Body, Scratch, Walk};
 use crate::frame::Unit;
 use crate::negotiate::{negotiate, open_stream};
@@ -18,7 +18,7 @@ use crate::write;
 /// Reads what is whole in `bytes` and acts on it; returns how much that was.
 pub(crate) fn receive(
     xmpp: &mut Xmpp,
-    link: &mut L<'_>,
+    link: &mut XmppLink<'_>,
     bytes: &[u8],
     events: &mut dyn Events,
 ) -> Result<usize, Broken> {
@@ -72,12 +72,12 @@ pub(crate) fn receive(
             }
             Err(error) => return Err(not_xmpp(link, &error)),
         }
-        if link.client.own.session.step == Step::Proceed && link.client.has_tls() {
+        if link.client.own.session.step == NegotiationStep::Proceed && link.client.has_tls() {
             // What followed <proceed/> was not encrypted: anybody may have sent it.
             if used < bytes.len() {
                 return Err(link.broken("data between STARTTLS and TLS"));
             }
-            open_stream(xmpp, link, Step::Features);
+            open_stream(xmpp, link, NegotiationStep::Features);
             break;
         }
     }
@@ -90,11 +90,11 @@ pub(crate) fn receive(
     Ok(used)
 }
 
-fn utf8<'a>(link: &L<'_>, bytes: &'a [u8]) -> Result<&'a str, Broken> {
+fn utf8<'a>(link: &XmppLink<'_>, bytes: &'a [u8]) -> Result<&'a str, Broken> {
     std::str::from_utf8(bytes).map_err(|_| not_xmpp(link, &"not UTF-8"))
 }
 
-fn not_xmpp(link: &L<'_>, what: &dyn std::fmt::Display) -> Broken {
+fn not_xmpp(link: &XmppLink<'_>, what: &dyn std::fmt::Display) -> Broken {
     let hint = match link.client.state {
         State::Greeting => {
             "\n  hint: is that port for XMPP clients (and TLS from the start only where the endpoint is xmpps://)?"
@@ -107,7 +107,7 @@ fn not_xmpp(link: &L<'_>, what: &dyn std::fmt::Display) -> Broken {
 /// Reads whole stanzas and acts on each.
 fn stanzas(
     xmpp: &mut Xmpp,
-    link: &mut L<'_>,
+    link: &mut XmppLink<'_>,
     bytes: &[u8],
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
@@ -136,7 +136,7 @@ fn stanzas(
 #[inline]
 fn act(
     xmpp: &mut Xmpp,
-    link: &mut L<'_>,
+    link: &mut XmppLink<'_>,
     text: &str,
     scratch: &Scratch,
     stanza: Stanza,
@@ -224,7 +224,7 @@ pub(crate) fn decode(decoded: &mut Vec<u8>, text: &str, scratch: &Scratch, body:
     decoded.truncate(n);
 }
 
-fn stream_error(link: &L<'_>, failure: &Failure) -> Broken {
+fn stream_error(link: &XmppLink<'_>, failure: &Failure) -> Broken {
     let condition = failure.condition.split(':').next().unwrap_or_default();
     let hint = match condition {
         "conflict" => "another client took this one's address: names of clients must differ",

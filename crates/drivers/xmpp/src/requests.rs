@@ -3,9 +3,9 @@
 use pubgauge_driver::{Change, TopicId};
 use pubgauge_net::fleet::Broken;
 
-use crate::client::{L, Request, Step};
+use crate::client::{NegotiationStep, Request, XmppLink};
 use crate::shared::{Waiting, Xmpp};
-use crate::stanza::{Content, Failure};
+use crate::stanza::{AnswerContent, Failure};
 use crate::write;
 
 /// Most retries of a request about a node where the server says to try again. ejabberd does where
@@ -14,7 +14,7 @@ use crate::write;
 pub(crate) const TRIES: u8 = 50;
 
 /// Creates a topic's node unless it exists.
-pub(crate) fn make_sure(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
+pub(crate) fn make_sure(xmpp: &mut Xmpp, link: &mut XmppLink<'_>, topic: u32) {
     if !xmpp.options.direct {
         link.client.own.session.creating += 1;
         ask(xmpp, link, Request::Create { topic }, TRIES);
@@ -22,7 +22,7 @@ pub(crate) fn make_sure(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
 }
 
 /// Queues a request about a node.
-pub(crate) fn ask(xmpp: &mut Xmpp, link: &mut L<'_>, request: Request, left: u8) {
+pub(crate) fn ask(xmpp: &mut Xmpp, link: &mut XmppLink<'_>, request: Request, left: u8) {
     xmpp.waiting.push_back(Waiting {
         client: link.id.0,
         epoch: link.client.epoch,
@@ -32,7 +32,7 @@ pub(crate) fn ask(xmpp: &mut Xmpp, link: &mut L<'_>, request: Request, left: u8)
 }
 
 /// Sends a request whose turn it is.
-pub(crate) fn send(xmpp: &mut Xmpp, link: &mut L<'_>, request: Request, left: u8) {
+pub(crate) fn send(xmpp: &mut Xmpp, link: &mut XmppLink<'_>, request: Request, left: u8) {
     xmpp.asked += 1;
     link.client.own.session.asked += 1;
     let service = xmpp.service(link);
@@ -59,10 +59,10 @@ pub(crate) fn send(xmpp: &mut Xmpp, link: &mut L<'_>, request: Request, left: u8
 /// The answer to a request of ours.
 pub(crate) fn answered(
     xmpp: &mut Xmpp,
-    link: &mut L<'_>,
+    link: &mut XmppLink<'_>,
     request: Request,
     left: u8,
-    answer: Result<Content, Failure>,
+    answer: Result<AnswerContent, Failure>,
 ) -> Result<(), Broken> {
     if !matches!(request, Request::Bind { .. } | Request::Forget) {
         xmpp.asked = xmpp.asked.saturating_sub(1);
@@ -185,7 +185,7 @@ pub(crate) fn answered(
     Ok(())
 }
 
-fn node_ready(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
+fn node_ready(xmpp: &mut Xmpp, link: &mut XmppLink<'_>, topic: u32) {
     link.client.own.session.creating = link.client.own.session.creating.saturating_sub(1);
     if let Some(topic) = xmpp.topics.get_mut(TopicId(topic)) {
         topic.ready = link.client.epoch;
@@ -195,10 +195,10 @@ fn node_ready(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
 /// An address was bound, or not.
 fn bound(
     xmpp: &mut Xmpp,
-    link: &mut L<'_>,
+    link: &mut XmppLink<'_>,
     resource: &str,
     report: Option<u32>,
-    answer: Result<Content, Failure>,
+    answer: Result<AnswerContent, Failure>,
 ) -> Result<(), Broken> {
     link.client.own.session.binding = false;
     let jid = match answer {
@@ -240,15 +240,15 @@ fn bound(
         };
         settle(link, report, change);
     }
-    if link.client.own.session.step == Step::Bind {
+    if link.client.own.session.step == NegotiationStep::Bind {
         connected(xmpp, link);
     }
     Ok(())
 }
 
 /// The stream is negotiated.
-pub(crate) fn connected(xmpp: &mut Xmpp, link: &mut L<'_>) {
-    link.client.own.session.step = Step::Done;
+pub(crate) fn connected(xmpp: &mut Xmpp, link: &mut XmppLink<'_>) {
+    link.client.own.session.step = NegotiationStep::Done;
     link.connected();
     link.keep_alive(xmpp.options.keep_alive_s);
     link.owe(Change::Connected {
@@ -262,7 +262,7 @@ pub(crate) fn connected(xmpp: &mut Xmpp, link: &mut L<'_>) {
 
 /// An outcome of a subscription. Outcomes are reported in the order in which the subscriptions were
 /// asked for.
-pub(crate) fn settle(link: &mut L<'_>, report: u32, change: Change) {
+pub(crate) fn settle(link: &mut XmppLink<'_>, report: u32, change: Change) {
     link.client.own.session.keep_promise(report, change);
     while let Some(change) = link.client.own.session.outcome() {
         link.owe(change);

@@ -5,22 +5,22 @@ use std::collections::VecDeque;
 use pubgauge_driver::{ClientId, TopicId};
 use pubgauge_net::topics::{Named, Topics};
 
-use crate::client::{L, Request};
+use crate::client::{Request, XmppLink};
 use crate::element::Scratch;
 use crate::endpoint::Endpoint;
-use crate::options::Options;
+use crate::options::XmppOptions;
 use crate::wildcard::Wildcards;
 use crate::write::Template;
 
 /// What is kept of a topic that a client advertised.
-pub(crate) struct Topic {
+pub(crate) struct XmppTopic {
     pub name: Box<str>,
     pub template: Template,
     /// Number of the connection on which its node was known to exist.
     pub ready: u32,
 }
 
-impl Named for Topic {
+impl Named for XmppTopic {
     fn name(&self) -> &str {
         &self.name
     }
@@ -38,10 +38,10 @@ pub(crate) struct Waiting {
 
 /// What all clients of a fleet share.
 pub(crate) struct Xmpp {
-    pub options: Options,
+    pub options: XmppOptions,
     /// The fleet's endpoints, with the XMPP domain and account of each.
     pub endpoints: Vec<Endpoint>,
-    pub topics: Topics<Topic>,
+    pub topics: Topics<XmppTopic>,
     pub wildcards: Wildcards,
     /// Requests that concern nodes and have not been sent, and how many wait for their answers.
     pub waiting: VecDeque<Waiting>,
@@ -57,12 +57,12 @@ pub(crate) struct Xmpp {
 
 impl Xmpp {
     /// Where a client is connected to.
-    pub fn endpoint(&self, link: &L<'_>) -> &Endpoint {
+    pub fn endpoint(&self, link: &XmppLink<'_>) -> &Endpoint {
         &self.endpoints[usize::from(link.client.place)]
     }
 
     /// The address of the publish-subscribe service.
-    pub fn service(&self, link: &L<'_>) -> String {
+    pub fn service(&self, link: &XmppLink<'_>) -> String {
         match &self.options.service {
             Some(service) => service.clone(),
             None => format!("pubsub.{}", self.endpoint(link).domain),

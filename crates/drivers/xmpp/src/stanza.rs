@@ -17,7 +17,7 @@ pub enum Stanza {
     /// A message to this client alone, with a payload of ours.
     Direct(Body),
     /// The answer to a request of ours, whose identifier is [`Scratch::name`].
-    Answer(Result<Content, Failure>),
+    Answer(Result<AnswerContent, Failure>),
     /// A request to us, which must be answered (RFC 6120 §8.2.3); its identifier is
     /// [`Scratch::name`].
     Question {
@@ -41,7 +41,7 @@ pub enum Stanza {
 
 /// What an answer carried.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Content {
+pub struct AnswerContent {
     /// The address that was bound.
     pub jid: Option<String>,
     /// The nodes of a service.
@@ -219,7 +219,7 @@ fn iq<'i>(walk: &mut Walk<'i, '_>, iq: Element<'i>) -> Result<Stanza, XmlError> 
     }
     match iq.raw("type") {
         Some("result") => {
-            let mut content = Content::default();
+            let mut content = AnswerContent::default();
             while let Some(child) = walk.child(&iq)? {
                 match (child.ns, child.local()) {
                     (Ns::Bind, "bind") => {
@@ -417,7 +417,7 @@ mod tests {
             Stanza::Answer(Ok(content)) => content,
             other => panic!("{other:?}"),
         };
-        assert_eq!(*content(0), Content::default());
+        assert_eq!(*content(0), AnswerContent::default());
         assert_eq!(content(1).jid.as_deref(), Some("a@b/c&d"));
         let Stanza::Answer(Err(failure)) = &all[2].0 else {
             panic!("{:?}", all[2])

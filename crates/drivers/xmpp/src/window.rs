@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// The unanswered publish requests of one client, by the number in their identifiers. Servers
 /// mostly answer in order, so that this is a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct RequestWindow {
     /// Number of the first request in `tags`.
     first: u32,
     /// Tags; none where the answer has come before that of an earlier request.
@@ -13,7 +13,7 @@ pub(crate) struct Window {
     open: usize,
 }
 
-impl Window {
+impl RequestWindow {
     /// Whether there is room for one more, if `limit` are allowed. A request that is never answered
     /// keeps its place, so that the queue cannot grow behind it.
     #[inline]
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn answers_find_their_tags() {
-        let mut window = Window::default();
+        let mut window = RequestWindow::default();
         let numbers: Vec<u32> = (10..13).map(|tag| window.take(tag)).collect();
         assert!(!window.has_room(3) && window.has_room(4));
         assert_eq!(window.settle(numbers[1]), Some(11));
@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_is_settled_once(orders in proptest::collection::vec(any::<prop::sample::Index>(), 1..50)) {
-            let mut window = Window { first: u32::MAX - 20, ..Window::default() };
+            let mut window = RequestWindow { first: u32::MAX - 20, ..RequestWindow::default() };
             let mut open: Vec<(u32, u64)> = (0..orders.len() as u64).map(|tag| (window.take(tag), tag)).collect();
             for order in orders {
                 let (number, tag) = open.remove(order.index(open.len()));

@@ -20,14 +20,14 @@ use self::connecting::deadline;
 use self::ended::failed;
 use self::polling::HURRIED_MAX;
 pub(crate) use self::state::ZeromqFleet;
-use self::state::{Client, Phase};
+use self::state::{SocketPhase, ZeromqClient};
 use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::native::Framing;
-use crate::options::{Options, Queue};
+use crate::options::{Queue, ZeromqOptions};
 use crate::port::{Port, Role};
 use crate::topic::{accept, wire_topic};
-use crate::zmq::{Context, Message, would_block};
+use crate::zmq::{Context, ZmqMessage, would_block};
 
 /// Fewest sockets that a context has room for, if more clients come than were announced.
 const MIN_SOCKETS: usize = 8192;
@@ -36,7 +36,7 @@ const MIN_SOCKETS: usize = 8192;
 const READY: usize = 256;
 
 impl ZeromqFleet {
-    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+    pub(crate) fn open(config: &FleetConfig, options: ZeromqOptions) -> Result<Self, DriverError> {
         let forwarders = forwarders(&config.target.endpoints, options.transport)?;
         // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
         // Under point-to-point also a receiver with its monitor, and a queue for each topic.
@@ -99,9 +99,9 @@ impl Fleet for ZeromqFleet {
         }
         self.subscribes |= spec.subscribes;
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client {
+        self.clients.push(ZeromqClient {
             spec: spec.clone(),
-            ..Client::default()
+            ..ZeromqClient::default()
         });
         if let Err(error) = self.begin(id) {
             self.drop_ports(id, 0);
@@ -146,9 +146,9 @@ impl Fleet for ZeromqFleet {
         if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
             client.lost = None;
         }
-        if client.phase == Phase::Down {
+        if client.phase == SocketPhase::Down {
             client.kept = true;
-            client.phase = Phase::Connecting {
+            client.phase = SocketPhase::Connecting {
                 deadline: deadline(&self.clock, &self.options),
                 bound: true,
             };
@@ -228,14 +228,14 @@ impl Fleet for ZeromqFleet {
         } else {
             client.publisher.as_mut()
         };
-        let (Phase::Up, Some(port)) = (client.phase, port) else {
+        let (SocketPhase::Up, Some(port)) = (client.phase, port) else {
             return Publish::Refused(Refusal::NotConnected);
         };
         let topic = &self.topics[topic.0 as usize];
         let (bytes, outcome) = match self.options.native.framing {
             Framing::SingleFrame => (
                 on_the_wire(topic.len() + payload.len()),
-                Message::from_parts(topic, payload.head, payload.body)
+                ZmqMessage::from_parts(topic, payload.head, payload.body)
                     .and_then(|message| port.socket.send_new(message, false)),
             ),
             Framing::Multipart => (
@@ -285,7 +285,7 @@ impl Fleet for ZeromqFleet {
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
         let client = id.find_mut(&mut self.clients)?;
-        if client.phase == Phase::Up {
+        if client.phase == SocketPhase::Up {
             return Ok(());
         }
         // A subscriber that still hears other publishers keeps its socket, with what is queued
@@ -342,8 +342,8 @@ impl Drop for ZeromqFleet {
 /// Sends topic and payload as two frames of one message.
 #[inline]
 fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
-    port.socket.send_new(Message::copy_of(topic)?, true)?;
-    let mut second = Message::from_parts(&[], payload.head, payload.body)?;
+    port.socket.send_new(ZmqMessage::copy_of(topic)?, true)?;
+    let mut second = ZmqMessage::from_parts(&[], payload.head, payload.body)?;
     // Once the first frame is taken, so is the second: libzmq counts whole messages against the
     // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).
     while let Err(error) = port.socket.send(&mut second, false) {

@@ -8,7 +8,7 @@
 
 use pubgauge_driver::{Crowd, Footprint, Ports, Transport};
 
-use crate::options::{Options, Topology};
+use crate::options::{Topology, ZeromqOptions};
 
 /// A socket that binds: its mailbox and the listener.
 const BOUND: u64 = 3;
@@ -21,7 +21,7 @@ const BOUND_BYTES: u64 = 10_000;
 const CONNECTING_BYTES: u64 = 15_000;
 const LINK_BYTES: u64 = 56_000;
 
-pub(crate) fn estimate(options: &Options, topology: Topology, crowd: &Crowd) -> Footprint {
+pub(crate) fn estimate(options: &ZeromqOptions, topology: Topology, crowd: &Crowd) -> Footprint {
     let threads = u64::from(options.native.io_threads) + 1;
     let fleets = Footprint {
         // An epoll and a mailbox for each thread, the context's mailbox, the fleet's epoll.

@@ -14,10 +14,10 @@ use pubgauge_driver::{DriverError, Settings, accepted};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::ForwarderAddress;
-use crate::options::{self, Options, Queue, Topology};
+use crate::options::{self, Queue, Topology, ZeromqOptions};
 use crate::port::{allow_ipv6, configure};
 use crate::topic::{translate, wire_topic};
-use crate::zmq::{Context, IntOption, Message, Socket, SocketType, explain, would_block};
+use crate::zmq::{Context, IntOption, Socket, SocketType, ZmqMessage, explain, would_block};
 
 /// Longest time until `stop` is noticed, in nanoseconds; a signal wakes the forwarder earlier.
 const STOP_CHECK_NS: i64 = 100_000_000;
@@ -37,7 +37,7 @@ const TELL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct ForwarderOptions {
     address: ForwarderAddress,
-    options: Options,
+    options: ZeromqOptions,
 }
 
 impl ForwarderOptions {
@@ -138,7 +138,7 @@ struct Proxy {
     xsub: Socket,
     xpub: Socket,
     /// A frame that found the subscribers' queues full.
-    held: Option<Message>,
+    held: Option<ZmqMessage>,
     counts: ForwarderCounts,
     /// The subscription with which the count of messages is asked for.
     asked: Vec<u8>,
@@ -150,7 +150,7 @@ struct Proxy {
 
 impl Proxy {
     fn run(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        let mut message = Message::empty();
+        let mut message = ZmqMessage::empty();
         while !stop.load(Ordering::Relaxed) {
             // Any call may handle commands and so make messages readable at its socket without
             // its descriptor saying so: sleep only after a round in which nothing was sent.
@@ -164,7 +164,7 @@ impl Proxy {
         Ok(())
     }
 
-    fn pass_subscriptions(&mut self, message: &mut Message) -> io::Result<bool> {
+    fn pass_subscriptions(&mut self, message: &mut ZmqMessage) -> io::Result<bool> {
         let mut any = false;
         while self.xpub.receive(message)?.is_some() {
             if let Some((&asks, topic)) = message.bytes().split_first()
@@ -187,7 +187,7 @@ impl Proxy {
         Ok(any)
     }
 
-    fn pass_messages(&mut self, message: &mut Message) -> io::Result<bool> {
+    fn pass_messages(&mut self, message: &mut ZmqMessage) -> io::Result<bool> {
         let mut any = false;
         if let Some(mut held) = self.held.take() {
             if !self.pass(&mut held)? {
@@ -202,7 +202,7 @@ impl Proxy {
             }
             if !self.pass(message)? {
                 self.counts.blocked += 1;
-                self.held = Some(std::mem::replace(message, Message::empty()));
+                self.held = Some(std::mem::replace(message, ZmqMessage::empty()));
                 break;
             }
             any = true;
@@ -212,7 +212,7 @@ impl Proxy {
 
     /// Gives one frame to the subscribers; false if their queues are full.
     #[inline]
-    fn pass(&mut self, message: &mut Message) -> io::Result<bool> {
+    fn pass(&mut self, message: &mut ZmqMessage) -> io::Result<bool> {
         let (more, len) = (message.has_more(), message.bytes().len() as u64);
         match self.xpub.send(message, more) {
             Ok(()) => {
@@ -232,7 +232,7 @@ impl Proxy {
         }
         self.tell_at = Some(Instant::now() + TELL_INTERVAL);
         let count = self.counts.messages.to_string();
-        let message = Message::copy_of(&[&self.answer, count.as_bytes()].concat())?;
+        let message = ZmqMessage::copy_of(&[&self.answer, count.as_bytes()].concat())?;
         match self.xpub.send_new(message, false) {
             Ok(()) => Ok(true),
             // The queue is full: the next count will do.

@@ -6,7 +6,7 @@ use pubgauge_driver::{ClientId, Delivery, Events, TopicMatch, WireBytes};
 
 use crate::native::Framing;
 use crate::topic;
-use crate::zmq::{Message, Socket};
+use crate::zmq::{Socket, ZmqMessage};
 
 /// Most messages that share one time stamp.
 const GROUP: usize = 64;
@@ -23,8 +23,8 @@ const KEEP_BYTES: usize = 4096;
 
 /// Reusable slots into which messages are received.
 pub(crate) struct Inbox {
-    frames: Vec<Message>,
-    scrap: Message,
+    frames: Vec<ZmqMessage>,
+    scrap: ZmqMessage,
     framing: Framing,
     last_topic: TopicCache,
 }
@@ -73,9 +73,9 @@ impl Inbox {
         };
         Inbox {
             frames: (0..GROUP * frames_per_message)
-                .map(|_| Message::empty())
+                .map(|_| ZmqMessage::empty())
                 .collect(),
-            scrap: Message::empty(),
+            scrap: ZmqMessage::empty(),
             framing,
             last_topic: TopicCache::default(),
         }
@@ -155,7 +155,7 @@ impl Inbox {
     ) -> io::Result<usize> {
         if !self.frames[2 * count].has_more() {
             // A foreign message; the slot must not show the one before.
-            self.frames[2 * count + 1] = Message::empty();
+            self.frames[2 * count + 1] = ZmqMessage::empty();
             return Ok(0);
         }
         let second = &mut self.frames[2 * count + 1];
@@ -203,7 +203,7 @@ impl Inbox {
                 events.delivered(client, delivery);
             }
             if large {
-                self.frames[last] = Message::empty();
+                self.frames[last] = ZmqMessage::empty();
             }
         }
     }

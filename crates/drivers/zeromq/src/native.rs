@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "zeromq";
 
-pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::for_driver(NAME);
+pub(crate) static NATIVE: NativeSettings<ZeromqNative> = NativeSettings::for_driver(NAME);
 
 /// How topic and payload share a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub(crate) enum PlusWildcard {
 /// The native settings, each at its default or as asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub(crate) struct ZeromqNative {
     /// ZMQ_IO_THREADS of each fleet's context.
     #[schemars(range(min = 1, max = 64))]
     pub(crate) io_threads: u16,
@@ -71,9 +71,9 @@ pub(crate) struct Native {
     pub(crate) plus_wildcard: PlusWildcard,
 }
 
-impl Default for Native {
+impl Default for ZeromqNative {
     fn default() -> Self {
-        Native {
+        ZeromqNative {
             io_threads: 1,
             send_hwm: None,
             receive_hwm: None,

@@ -5,7 +5,7 @@ use pubgauge_driver::{
     Settings, Target, Traits, Transport, becomes, cannot, spelt,
 };
 
-use crate::native::{Framing, NATIVE, Native, PlusWildcard};
+use crate::native::{Framing, NATIVE, PlusWildcard, ZeromqNative};
 
 /// How publishers and subscribers find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Queue {
 
 /// Settings in libzmq's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct ZeromqOptions {
     /// PUSH/PULL in place of PUB/SUB.
     pub(crate) point_to_point: bool,
     pub(crate) queue: Queue,
@@ -53,13 +53,13 @@ pub(crate) struct Options {
     pub(crate) heartbeat_ms: i32,
     pub(crate) type_of_service: i32,
     pub(crate) plus_at_receiver: bool,
-    pub(crate) native: Native,
+    pub(crate) native: ZeromqNative,
 }
 
 /// libzmq's own default of ZMQ_SNDHWM and ZMQ_RCVHWM (zmq_setsockopt(3)).
 pub(crate) const DEFAULT_HWM: i32 = 1000;
 
-impl Options {
+impl ZeromqOptions {
     /// How the system behaves under these options.
     pub(crate) fn traits(&self) -> Traits {
         let blocks = self.queue == Queue::Block;
@@ -76,7 +76,7 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Options> {
+pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<ZeromqOptions> {
     let mut answer = Resolution::default();
     let native = NATIVE.read(settings, &mut answer);
     let plus_at_receiver = native.plus_wildcard == PlusWildcard::FilterAtReceiver;
@@ -214,7 +214,7 @@ pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Optio
         );
     }
 
-    let options = Options {
+    let options = ZeromqOptions {
         point_to_point,
         queue,
         transport: settings.transport,
@@ -250,7 +250,7 @@ fn queue(settings: &Settings) -> Queue {
 fn high_water_marks(
     answer: &mut Resolution,
     settings: &Settings,
-    native: &Native,
+    native: &ZeromqNative,
     queue: Queue,
 ) -> (i32, i32) {
     let limit = settings.queue_limit;
@@ -315,7 +315,7 @@ fn on_full_of_push(answer: &mut Resolution, settings: &Settings, send_hwm: i32) 
     });
 }
 
-fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i32 {
+fn priority(answer: &mut Resolution, settings: &Settings, native: &ZeromqNative) -> i32 {
     let ipc = settings.transport == Some(Transport::Ipc);
     let no_packets = "ZMQ_TOS marks IP packets; local sockets have none. Use tcp";
     let asked = settings.priority;
@@ -340,7 +340,12 @@ fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i3
         .unwrap_or_else(|| type_of_service(asked.unwrap_or(0)))
 }
 
-fn conflate(answer: &mut Resolution, settings: &Settings, native: &Native, topology: Topology) {
+fn conflate(
+    answer: &mut Resolution,
+    settings: &Settings,
+    native: &ZeromqNative,
+    topology: Topology,
+) {
     answer.decide("conflate", settings.conflate, |c| match (c, topology) {
         (None | Some(false), _) => becomes("no"),
         (Some(true), _) if settings.pattern == Some(MessagingPattern::PointToPoint) => {

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::epoll;
 
-use crate::options::{Options, Queue};
+use crate::options::{Queue, ZeromqOptions};
 use crate::zmq::{Context, IntOption, Link, Monitor, Socket, SocketType};
 
 /// ZMQ_RECONNECT_IVL, long enough that libzmq never connects again by itself within a trial: the
@@ -94,7 +94,7 @@ impl Port {
     /// A socket with all options set, watched by `epoll`, not yet bound or connected.
     pub(crate) fn open(
         context: &Context,
-        options: &Options,
+        options: &ZeromqOptions,
         epoll: &OwnedFd,
         owner: u32,
         role: Role,
@@ -285,7 +285,11 @@ pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {
 }
 
 /// Sets what publishers, subscribers and the forwarder's sockets have in common.
-pub(crate) fn configure(socket: &Socket, kind: SocketType, options: &Options) -> io::Result<()> {
+pub(crate) fn configure(
+    socket: &Socket,
+    kind: SocketType,
+    options: &ZeromqOptions,
+) -> io::Result<()> {
     let native = &options.native;
     // Such a socket sends nothing but its subscriptions, and drops those beyond its mark (libzmq, xsub.cpp).
     let sends_subscriptions = matches!(kind, SocketType::Sub | SocketType::Xsub);

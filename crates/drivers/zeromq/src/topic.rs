@@ -19,7 +19,7 @@
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
 
-use crate::options::Options;
+use crate::options::ZeromqOptions;
 
 /// Ends a topic; can therefore not be part of one.
 const END: u8 = 0;
@@ -71,7 +71,7 @@ pub(crate) fn split(message: &[u8]) -> Option<(&str, &[u8])> {
 
 /// A filter, translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub(crate) struct ZeromqFilter {
     /// The prefix that the socket subscribes to.
     pub(crate) prefix: Vec<u8>,
     /// The filter that the receiver must still check, if the prefix matches more.
@@ -85,8 +85,8 @@ pub(crate) struct Filter {
 /// refuses.
 pub(crate) fn accept(
     subscription: &Subscription,
-    options: &Options,
-) -> Result<Filter, DriverError> {
+    options: &ZeromqOptions,
+) -> Result<ZeromqFilter, DriverError> {
     if options.point_to_point {
         // The receivers of a topic share it, with or without a group.
         if subscription.filter.contains(['+', '#']) {
@@ -114,7 +114,7 @@ pub(crate) fn accept(
 ///
 /// # Errors
 /// A wildcard in the wrong place; `+` unless `plus_at_receiver`.
-pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, DriverError> {
+pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<ZeromqFilter, DriverError> {
     if let Some(fault) = filter_fault(filter) {
         return Err(DriverError::new(format!("the filter {filter:?}: {fault}")));
     }
@@ -122,13 +122,13 @@ pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, 
     for level in filter.split('/') {
         match level {
             "#" => {
-                return Ok(Filter {
+                return Ok(ZeromqFilter {
                     prefix,
                     check: None,
                 });
             }
             "+" if plus_at_receiver => {
-                return Ok(Filter {
+                return Ok(ZeromqFilter {
                     prefix,
                     check: Some(filter.to_owned()),
                 });
@@ -151,7 +151,7 @@ pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, 
         }
     }
     prefix.push(END);
-    Ok(Filter {
+    Ok(ZeromqFilter {
         prefix,
         check: None,
     })

@@ -268,7 +268,7 @@ impl Socket {
 
     /// Hands a new message over without waiting; it is freed if it was not taken.
     #[inline]
-    pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
+    pub(crate) fn send_new(&self, mut message: ZmqMessage, more: bool) -> io::Result<()> {
         let mut outcome = self.send(&mut message, more);
         if outcome.as_ref().is_err_and(would_block) {
             // While sending, libzmq looks only once in a millisecond at what its threads have
@@ -287,7 +287,7 @@ impl Socket {
     /// Hands a message over without waiting. The message is empty afterwards if, and only if,
     /// it was taken.
     #[inline]
-    pub(crate) fn send(&self, message: &mut Message, more: bool) -> io::Result<()> {
+    pub(crate) fn send(&self, message: &mut ZmqMessage, more: bool) -> io::Result<()> {
         let flags = ffi::ZMQ_DONTWAIT | if more { ffi::ZMQ_SNDMORE } else { 0 };
         // SAFETY: a live socket and an initialised message.
         check(unsafe { ffi::zmq_msg_send(&mut message.raw, self.raw, flags as c_int) })?;
@@ -298,7 +298,7 @@ impl Socket {
     /// Takes the next frame without waiting and gives its length; `None` if there is none. What
     /// `message` held before is freed.
     #[inline]
-    pub(crate) fn receive(&self, message: &mut Message) -> io::Result<Option<usize>> {
+    pub(crate) fn receive(&self, message: &mut ZmqMessage) -> io::Result<Option<usize>> {
         // SAFETY: a live socket and an initialised message.
         let code =
             unsafe { ffi::zmq_msg_recv(&mut message.raw, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
@@ -329,20 +329,20 @@ pub(crate) fn would_block(error: &io::Error) -> bool {
 }
 
 /// One frame, in libzmq's own memory.
-pub(crate) struct Message {
+pub(crate) struct ZmqMessage {
     raw: ffi::zmq_msg_t,
     /// Not more than zmq_msg_size(3) would say: a call for each message saved.
     len: usize,
 }
 
-impl Message {
+impl ZmqMessage {
     /// A frame of no bytes.
     pub(crate) fn empty() -> Self {
         let mut raw = MaybeUninit::uninit();
         // SAFETY: zmq_msg_init writes the whole message and never fails (zmq_msg_init(3)).
         unsafe {
             ffi::zmq_msg_init(raw.as_mut_ptr());
-            Message {
+            ZmqMessage {
                 raw: raw.assume_init(),
                 len: 0,
             }
@@ -373,7 +373,7 @@ impl Message {
             to.cast::<[u8; HEADER_LEN]>().write_unaligned(*head);
             let to = to.add(HEADER_LEN);
             std::ptr::copy_nonoverlapping(after.as_ptr(), to, after.len());
-            Ok(Message { raw, len })
+            Ok(ZmqMessage { raw, len })
         }
     }
 
@@ -391,7 +391,7 @@ impl Message {
             let to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
             let len = bytes.len();
-            Ok(Message { raw, len })
+            Ok(ZmqMessage { raw, len })
         }
     }
 
@@ -426,7 +426,7 @@ impl Message {
     }
 }
 
-impl Drop for Message {
+impl Drop for ZmqMessage {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: an initialised message, not used afterwards.
@@ -448,7 +448,7 @@ pub(crate) enum Link {
 /// The connection events of one socket.
 pub(crate) struct Monitor {
     socket: Socket,
-    message: Message,
+    message: ZmqMessage,
 }
 
 impl Monitor {
@@ -472,7 +472,7 @@ impl Monitor {
             socket.unmonitor();
             return Err(error);
         }
-        let mut message = Message::empty();
+        let mut message = ZmqMessage::empty();
         // libzmq wakes a reader only after it has once found nothing (pipe.cpp, check_read).
         pair.receive(&mut message)?;
         Ok(Monitor {

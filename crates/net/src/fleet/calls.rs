@@ -5,13 +5,13 @@ use pubgauge_driver::{
     Refusal, Subscription, TopicId, WireBytes,
 };
 
-use super::{CLOSE_TIMEOUT_MS, Client, ClientLink, Protocol, State, Taken, TcpFleet};
+use super::{CLOSE_TIMEOUT_MS, ClientLink, FleetClient, Protocol, State, Taken, TcpFleet};
 use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::pair;
 
 impl<P: Protocol> TcpFleet<P> {
-    fn known(&self, id: ClientId) -> Result<&Client<P::Client>, DriverError> {
+    fn known(&self, id: ClientId) -> Result<&FleetClient<P::Client>, DriverError> {
         self.clients
             .get(id.0 as usize)
             .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
@@ -56,9 +56,9 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         let own = self.protocol.client(spec)?;
         let id = ClientId(self.clients.len() as u32);
         let source = self.shared.number_of(spec.source);
-        self.clients.push(Client {
+        self.clients.push(FleetClient {
             source,
-            ..Client::new(spec, place, own)
+            ..FleetClient::new(spec, place, own)
         });
         self.begin(id).inspect_err(|_| {
             self.clients.pop();

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use pubgauge_driver::ClientSpec;
 
-use crate::event_loop::{Marks, Phase};
+use crate::event_loop::{ConnectionPhase, Marks};
 use crate::out::{Out, OutPool};
 
 /// How far a client has got.
@@ -25,17 +25,17 @@ pub enum State {
 impl State {
     /// What the loop must know of it.
     #[inline]
-    pub(super) fn phase(self) -> Phase {
+    pub(super) fn phase(self) -> ConnectionPhase {
         match self {
-            State::Down => Phase::Down,
-            State::Connecting => Phase::Connecting,
-            State::Greeting | State::Connected | State::Closing => Phase::Up,
+            State::Down => ConnectionPhase::Down,
+            State::Connecting => ConnectionPhase::Connecting,
+            State::Greeting | State::Connected | State::Closing => ConnectionPhase::Up,
         }
     }
 }
 
 /// A client; `C` is what its protocol keeps of it. An idle one has no buffers.
-pub struct Client<C> {
+pub struct FleetClient<C> {
     pub(super) fd: Option<OwnedFd>,
     /// How far it has got.
     pub state: State,
@@ -80,10 +80,10 @@ pub struct Client<C> {
     pub own: C,
 }
 
-impl<C> Client<C> {
+impl<C> FleetClient<C> {
     /// One without a connection.
     pub fn new(spec: &ClientSpec, place: u16, own: C) -> Self {
-        Client {
+        FleetClient {
             fd: None,
             state: State::Down,
             dirty: false,
@@ -160,6 +160,10 @@ mod tests {
     fn an_idle_client_is_small() {
         // With a name of 24 bytes in its own allocation, an 8-byte timer entry and what a protocol
         // keeps this leaves an idle connection below 200 bytes.
-        assert!(size_of::<Client<()>>() <= 80, "{}", size_of::<Client<()>>());
+        assert!(
+            size_of::<FleetClient<()>>() <= 80,
+            "{}",
+            size_of::<FleetClient<()>>()
+        );
     }
 }

@@ -8,7 +8,7 @@ use pubgauge_driver::{
 };
 
 use super::broken::Broken;
-use super::client::{Client, State};
+use super::client::{FleetClient, State};
 use super::tuning::Tuning;
 use crate::endpoint::Endpoint;
 use crate::event_loop::Reports;
@@ -77,15 +77,15 @@ impl Shared {
 /// One client and its connection, as its protocol sees it.
 pub struct ClientLink<'a, C> {
     pub id: ClientId,
-    pub client: &'a mut Client<C>,
+    pub client: &'a mut FleetClient<C>,
     /// What it shares with the others.
     pub shared: &'a mut Shared,
-    pub(super) tls: Option<&'a tls::Setup>,
+    pub(super) tls: Option<&'a tls::TlsSetup>,
 }
 
 impl<'a, C> ClientLink<'a, C> {
     /// A client of no fleet, without a socket and without TLS: for tests of a protocol.
-    pub fn unwired(id: ClientId, client: &'a mut Client<C>, shared: &'a mut Shared) -> Self {
+    pub fn unwired(id: ClientId, client: &'a mut FleetClient<C>, shared: &'a mut Shared) -> Self {
         ClientLink {
             id,
             client,

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use pubgauge_driver::{ClientId, Events, WireBytes};
 use rustix::io::Errno;
 
-use super::{Broken, Client, ClientLink, Protocol, State, TcpFleet};
+use super::{Broken, ClientLink, FleetClient, Protocol, State, TcpFleet};
 use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::socket::{self, Arrived, Io};
@@ -166,7 +166,7 @@ impl<P: Protocol> TcpFleet<P> {
         &mut self,
         id: ClientId,
         events: &mut dyn Events,
-        read: impl FnOnce(&mut Client<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
+        read: impl FnOnce(&mut FleetClient<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
     ) -> Result<(Io, bool), Broken> {
         let client = &mut self.clients[id.0 as usize];
         let mut inbox = client.inbox.take();
@@ -206,7 +206,7 @@ impl<P: Protocol> TcpFleet<P> {
         id: ClientId,
         events: &mut dyn Events,
         mut inbox: Box<Vec<u8>>,
-        read: impl FnOnce(&mut Client<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
+        read: impl FnOnce(&mut FleetClient<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
     ) -> Result<(Io, bool), Broken> {
         let kept = inbox.len();
         let whole = self.protocol.unit_len(&inbox);
@@ -236,7 +236,7 @@ impl<P: Protocol> TcpFleet<P> {
     }
 }
 
-fn plain<C>(client: &mut Client<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io {
+fn plain<C>(client: &mut FleetClient<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io {
     let Some(fd) = &client.fd else {
         return Io::WouldBlock;
     };
@@ -248,7 +248,7 @@ fn plain<C>(client: &mut Client<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io 
 }
 
 /// Decrypted bytes, which were counted as they came.
-fn plaintext<C>(client: &mut Client<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
+fn plaintext<C>(client: &mut FleetClient<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
     match client.tls.as_mut().map(|tls| tls.reader().read(buf)) {
         Some(Ok(n @ 1..)) => Io::Done(n),
         // Nothing for now, or the end, which the socket reports too.

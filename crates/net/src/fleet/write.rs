@@ -9,8 +9,8 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{Shutdown, shutdown};
 
 use super::{Broken, CONNECT_TIMEOUT_MS, Protocol, State, TcpFleet};
-use crate::event_loop::{Driven, EventLoop, Marks, Phase, Reports};
-use crate::out::{OUT_CAP, Written, after_write, write_out};
+use crate::event_loop::{ConnectionPhase, Driven, EventLoop, Marks, Reports};
+use crate::out::{OUT_CAP, WriteOutcome, after_write, write_out};
 use crate::socket;
 use crate::tls::Wire;
 
@@ -29,7 +29,7 @@ impl<P: Protocol> Driven for TcpFleet<P> {
     }
 
     #[inline]
-    fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)> {
+    fn marks(&mut self, id: ClientId) -> Option<(ConnectionPhase, &mut Marks)> {
         let client = self.clients.get_mut(id.0 as usize)?;
         Some((client.state.phase(), &mut client.marks))
     }
@@ -172,10 +172,10 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// Writes as much of a client's buffer as the socket takes, whatever comes of it.
     #[inline]
-    pub(super) fn write(&mut self, id: ClientId) -> Written {
+    pub(super) fn write(&mut self, id: ClientId) -> WriteOutcome {
         let client = &mut self.clients[id.0 as usize];
         let Some(fd) = &client.fd else {
-            return Written::default();
+            return WriteOutcome::default();
         };
         let (tls, out) = (client.tls.as_deref_mut(), client.out.as_deref_mut());
         let written = write_out(fd.as_fd(), tls, out);
@@ -195,7 +195,7 @@ impl<P: Protocol> TcpFleet<P> {
         if client.fd.is_none() || client.state == State::Connecting {
             return Ok(());
         }
-        let Written { stuck, failed, .. } = self.write(id);
+        let WriteOutcome { stuck, failed, .. } = self.write(id);
         let client = &mut self.clients[id.0 as usize];
         if let Some(errno) = failed {
             if let Some(out) = &mut client.out {

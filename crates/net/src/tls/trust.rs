@@ -64,7 +64,10 @@ impl Trust {
         let certificate = Certificate::read(der).ok_or(CertificateError::BadEncoding)?;
         in_time(&certificate, now)?;
         if certificate.names_hosts {
-            return match verify_server_name(&ParsedCertificate::try_from(der).map_err(certificate_error)?, name) {
+            return match verify_server_name(
+                &ParsedCertificate::try_from(der).map_err(certificate_error)?,
+                name,
+            ) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(certificate_error(error)),
             };

@@ -8,7 +8,7 @@ use crate::common;
 use std::time::Duration;
 
 use pubgauge_testing::mosquitto::Mosquitto;
-use pubgauge_testing::throttle::{Fault, Message, QoS, Rules};
+use pubgauge_testing::throttle::{LaneMessage, MessageFault, QoS, Rules};
 
 use common::*;
 use serde_json::Value;
@@ -64,7 +64,7 @@ impl Run {
 }
 
 /// A trial over a server with this fault.
-fn with_fault(fault: Fault, study: &str) -> Value {
+fn with_fault(fault: MessageFault, study: &str) -> Value {
     let rules = Rules {
         fault: Some(fault),
         ..Rules::default()
@@ -111,7 +111,7 @@ fn counts_each_hundredth(trial: &Value, figure: &str) {
 
 #[test]
 fn a_damaged_byte_in_the_middle_of_a_body_is_broken() {
-    let damage = |message: &mut Message| {
+    let damage = |message: &mut LaneMessage| {
         if message.is_each(100) {
             message.payload[512] ^= 1;
         }
@@ -123,7 +123,7 @@ fn a_damaged_byte_in_the_middle_of_a_body_is_broken() {
 
 #[test]
 fn a_body_that_was_cut_by_a_byte_is_broken() {
-    let cut = |message: &mut Message| {
+    let cut = |message: &mut LaneMessage| {
         if message.is_each(100) {
             message.payload.pop();
         }
@@ -135,7 +135,7 @@ fn a_body_that_was_cut_by_a_byte_is_broken() {
 
 #[test]
 fn a_delivery_on_another_topic_is_broken() {
-    let misdirect = |message: &mut Message| {
+    let misdirect = |message: &mut LaneMessage| {
         if message.is_each(100) {
             message.topic.push('x');
         }
@@ -147,7 +147,7 @@ fn a_delivery_on_another_topic_is_broken() {
 
 #[test]
 fn a_delivery_below_the_quality_that_was_asked_for_is_lossy() {
-    let lower = |message: &mut Message| {
+    let lower = |message: &mut LaneMessage| {
         if message.is_each(100) {
             message.qos = QoS::AtMostOnce;
         }
@@ -160,7 +160,7 @@ fn a_delivery_below_the_quality_that_was_asked_for_is_lossy() {
 
 #[test]
 fn a_delivery_behind_later_ones_of_its_topic_is_lossy() {
-    let hold_back = |message: &mut Message| {
+    let hold_back = |message: &mut LaneMessage| {
         if message.is_each(80) {
             message.later = Duration::from_millis(400);
         }
@@ -250,7 +250,7 @@ fn a_load_that_rises_over_a_long_path_is_no_queue() {
 /// The last message of one topic of a hundred, with the sentinel behind it: order is kept.
 #[test]
 fn one_late_message_at_the_end_is_no_standstill() {
-    let hold_back = |message: &mut Message| {
+    let hold_back = |message: &mut LaneMessage| {
         if message.number > 1_900 && message.topic.ends_with("/7") {
             message.later = Duration::from_secs(3);
         }

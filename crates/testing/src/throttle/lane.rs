@@ -25,15 +25,15 @@ pub struct Rules {
     /// then, by the kernel's buffers later; to half a millisecond. Absent, the throttle reads everything at once.
     pub longest_wait: Option<Duration>,
     /// What a server at fault makes of each message of these clients.
-    pub fault: Option<Fault>,
+    pub fault: Option<MessageFault>,
 }
 
 /// Changes a message on its way, or leaves it as it is.
-pub type Fault = fn(&mut Message);
+pub type MessageFault = fn(&mut LaneMessage);
 
 /// A message on its way.
 #[derive(Debug)]
-pub struct Message {
+pub struct LaneMessage {
     /// How many messages with a body had come to these clients together when it came, itself included.
     pub number: u64,
     /// It has no body: a sentinel, by which pubgauge sees what has come.
@@ -46,7 +46,7 @@ pub struct Message {
     pub later: Duration,
 }
 
-impl Message {
+impl LaneMessage {
     /// Whether it is one of each so many messages with a body, the last of them.
     pub fn is_each(&self, so_many: u64) -> bool {
         !self.is_sentinel && self.number.is_multiple_of(so_many)
@@ -54,7 +54,7 @@ impl Message {
 }
 
 /// Who is at the end of a connection.
-pub(super) struct Client {
+pub(super) struct LaneClient {
     pub id: String,
     pub version: Version,
 }
@@ -80,9 +80,9 @@ pub(super) struct Waiting {
     number: Option<usize>,
 }
 
-pub(super) struct Lane(Mutex<State>);
+pub(super) struct Lane(Mutex<LaneState>);
 
-struct State {
+struct LaneState {
     rules: Rules,
     pacer: Pacer,
     draws: StdRng,
@@ -91,15 +91,15 @@ struct State {
     bodies: u64,
 }
 
-impl State {
+impl LaneState {
     /// The packet of a message after a fault, and how much later it passes.
-    fn faulty(&mut self, fault: Fault, version: Version, bytes: &[u8]) -> (Vec<u8>, Nanos) {
+    fn faulty(&mut self, fault: MessageFault, version: Version, bytes: &[u8]) -> (Vec<u8>, Nanos) {
         let Ok(Some((Packet::Publish(publish), _))) = decode(bytes, version, MAX_PACKET_LEN) else {
             panic!("not a PUBLISH packet: {bytes:?}");
         };
         let is_sentinel = publish.payload.len() <= HEADER_LEN;
         self.bodies += u64::from(!is_sentinel);
-        let mut message = Message {
+        let mut message = LaneMessage {
             number: self.bodies,
             is_sentinel,
             topic: publish.topic.to_owned(),
@@ -127,7 +127,7 @@ impl State {
 
 impl Lane {
     pub(super) fn new(rules: Rules) -> Lane {
-        Lane(Mutex::new(State {
+        Lane(Mutex::new(LaneState {
             rules,
             pacer: Pacer::default(),
             draws: StdRng::seed_from_u64(1),
@@ -136,7 +136,7 @@ impl Lane {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LaneState> {
         self.0.lock().unwrap()
     }
 
@@ -155,7 +155,7 @@ impl Lane {
     /// Takes in what a client sends or gets, and says when its sender may be read again; `None` if it is dropped.
     pub(super) fn admit(
         &self,
-        client: &Client,
+        client: &LaneClient,
         mut bytes: Vec<u8>,
         entered_ns: Nanos,
     ) -> Option<(Waiting, Nanos)> {

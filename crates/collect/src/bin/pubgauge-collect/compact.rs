@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pubgauge_collect::compact::{self, Compacted, Options};
+use pubgauge_collect::compact::{self, CompactOptions, Compacted};
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use pubgauge_command::options::Output;
 use pubgauge_command::signals::{self, Reactions};
@@ -20,7 +20,7 @@ pub fn compact(dir: &Path, older_than: &str, target: &str, output: &Output) -> R
     let Size(target_bytes) = target
         .parse::<Size>()
         .map_err(|error| Ending::bad_input(format!("--target {target}: {error}")))?;
-    let options = Options {
+    let options = CompactOptions {
         older_than: Duration::from_nanos(older_than_ns),
         target_bytes,
     };

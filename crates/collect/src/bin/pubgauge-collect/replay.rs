@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use pubgauge_collect::config::{Mqtt, TlsFiles};
-use pubgauge_collect::replay::{self, Options, Replayed, Target};
+use pubgauge_collect::replay::{self, ReplayOptions, ReplayTarget, Replayed};
 use pubgauge_command::exit::{Ending, FINE, NOT_VALID, tell};
 use pubgauge_command::signals::{self, Reactions};
 use pubgauge_quantities::shown::so_many;
@@ -16,7 +16,7 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
         let read = text.as_deref().map(|text| time(flag, text));
         read.transpose()
     };
-    let options = Options {
+    let options = ReplayOptions {
         from_ns: time("--from", &args.from)?,
         until_ns: time("--until", &args.until)?,
         filters: args.topic.clone(),
@@ -36,7 +36,7 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
         Some(MqttVersion::V311) => Mqtt::V311,
         _ => Mqtt::V5,
     };
-    let target = Target::parse(&args.to_broker, tls, password, version).map_err(ending)?;
+    let target = ReplayTarget::parse(&args.to_broker, tls, password, version).map_err(ending)?;
     let stop = signals::install(Reactions::default()).map_err(Ending::not_valid)?;
     let is_quiet = args.output.quiet;
     let mut show = |so_far: &Replayed, received_ns: i64| {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_collect::config::{self, Given};
-use pubgauge_collect::store::{Credentials, Place};
+use pubgauge_collect::store::{Credentials, StoreAddress};
 use pubgauge_collect::verify::{self, Look, Sequences, SequencesFound};
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use pubgauge_place::shell::quoted;
@@ -51,11 +51,12 @@ fn look(args: &VerifyArgs) -> Result<Look, Ending> {
             look.named.push(upload.place);
         }
     }
-    look.named.extend(args.upload_to.iter().map(|url| Place {
-        url: url.clone(),
-        endpoint: args.upload_endpoint.clone(),
-        region: args.upload_region.clone(),
-    }));
+    look.named
+        .extend(args.upload_to.iter().map(|url| StoreAddress {
+            url: url.clone(),
+            endpoint: args.upload_endpoint.clone(),
+            region: args.upload_region.clone(),
+        }));
     if let Some(path) = &args.credentials_file {
         let added = look.credentials.add_file(path);
         added.map_err(Ending::bad_input)?;
@@ -64,7 +65,7 @@ fn look(args: &VerifyArgs) -> Result<Look, Ending> {
 }
 
 /// The command that names a store.
-fn naming(dirs: &[PathBuf], place: &Place) -> String {
+fn naming(dirs: &[PathBuf], place: &StoreAddress) -> String {
     let dirs: Vec<String> = dirs.iter().map(|dir| quoted(dir)).collect();
     let word = |text: &str| quoted(Path::new(text));
     let mut command = format!(

@@ -31,11 +31,11 @@ pub struct Row {
 pub struct Rows {
     file: SerializedFileReader<File>,
     next_group: usize,
-    group: Option<Group>,
+    group: Option<RowGroup>,
 }
 
 /// A row group that is being read.
-struct Group {
+struct RowGroup {
     left: usize,
     received_ns: Values<Int64Type>,
     seq: Values<Int64Type>,
@@ -73,16 +73,16 @@ impl Rows {
                 return Ok(Vec::new());
             }
             let group = self.file.get_row_group(self.next_group);
-            let group = group.and_then(|group| Group::begin(&*group));
+            let group = group.and_then(|group| RowGroup::begin(&*group));
             self.group = Some(group.map_err(|error| error.to_string())?);
             self.next_group += 1;
         }
     }
 }
 
-impl Group {
-    fn begin(group: &dyn RowGroupReader) -> Result<Group> {
-        Ok(Group {
+impl RowGroup {
+    fn begin(group: &dyn RowGroupReader) -> Result<RowGroup> {
+        Ok(RowGroup {
             left: usize::try_from(group.metadata().num_rows()).unwrap_or(0),
             received_ns: Values::begin(group, 1)?,
             seq: Values::begin(group, 2)?,

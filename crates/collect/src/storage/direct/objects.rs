@@ -12,14 +12,14 @@ use crate::config::{Config, Form, Upload};
 use crate::files::{Layout, Made, in_memory};
 use crate::folder::{self, COLLECTORS};
 use crate::notice::{Notice, Watch};
-use crate::store::{Client, Failure, OTHER};
+use crate::store::{Failure, OTHER, StoreClient};
 
 /// Longest time that one request may take.
 const REQUEST: Duration = Duration::from_secs(60);
 
 /// Puts commits into objects of a store.
 pub struct Objects {
-    client: Client,
+    client: StoreClient,
     place: String,
     /// The collector's name, and a mark of this start: numbers begin with 1 at each start, since nothing is kept here.
     start: String,
@@ -40,7 +40,7 @@ impl Objects {
         name: &str,
         watch: &Watch,
     ) -> Result<(Objects, Duration), Failure> {
-        let mut client = Client::new(&upload.place, &upload.credentials, REQUEST);
+        let mut client = StoreClient::new(&upload.place, &upload.credentials, REQUEST);
         let store = client.store(watch)?;
         let start = format!("{name}.{}", folder::fresh_mark());
         let version = env!("CARGO_PKG_VERSION");

@@ -3,12 +3,12 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::*;
-use crate::store::{Credentials, Place};
+use crate::store::{Credentials, StoreAddress};
 use crate::waker::Waker;
 use pubgauge_place::Access;
 
 fn upload() -> Upload {
-    let place = Place {
+    let place = StoreAddress {
         url: "s3://fleet/raw".into(),
         endpoint: Some("http://127.0.0.1:9".into()),
         region: None,
@@ -61,7 +61,7 @@ fn file(path: &str, content: &[u8]) -> FileEntry {
     }
 }
 
-fn moved(file: &FileEntry, to: Place) -> Entry {
+fn moved(file: &FileEntry, to: StoreAddress) -> Entry {
     Entry::Uploaded(Uploaded {
         path: file.path.clone(),
         to,
@@ -117,7 +117,7 @@ fn a_file_that_the_list_has_in_another_store_is_kept_and_moved() {
     std::fs::create_dir_all(here.parent().unwrap()).unwrap();
     std::fs::write(&here, "ours").unwrap();
     let file = file(&path, b"ours");
-    let other = Place {
+    let other = StoreAddress {
         url: "s3://theirs/raw".into(),
         ..upload().place
     };

@@ -3,7 +3,7 @@
 use super::error::{DecodeError, EncodeError};
 use super::frame::{FRAME_END, FRAME_OVERHEAD};
 use super::table::Table;
-use super::wire::{Field, Reader, put_short};
+use super::wire::{Field, FieldReader, put_short};
 
 /// Class of all content.
 const BASIC: u16 = 60;
@@ -37,7 +37,7 @@ impl<'a> ContentHeader<'a> {
     /// # Errors
     /// Another class than `basic`, properties that are cut off, bytes after them.
     pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader(payload);
+        let mut reader = FieldReader(payload);
         let mut head = || Some((reader.u16()?, reader.u16()?, reader.u64()?, reader.u16()?));
         let (class, _, body_size, flags) =
             head().ok_or(DecodeError::Truncated("a content header"))?;
@@ -85,9 +85,9 @@ impl<'a> ContentHeader<'a> {
     }
 }
 
-fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
+fn properties<'a>(r: &mut FieldReader<'a>, flags: u16) -> Option<Properties<'a>> {
     let has = |bit: u16| flags & 1 << bit != 0;
-    let skip = |r: &mut Reader<'a>, bits: &[u16]| {
+    let skip = |r: &mut FieldReader<'a>, bits: &[u16]| {
         let mut skipped = bits.iter().filter(|bit| has(**bit));
         skipped.try_for_each(|_| r.short().map(drop))
     };
@@ -138,7 +138,7 @@ pub struct Delivered<'a> {
 #[inline]
 pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>, usize)> {
     let (channel, method, rest) = frame(bytes, 1, frame_max)?;
-    let mut r = Reader(method);
+    let mut r = FieldReader(method);
     if r.u32()? != u32::from(BASIC) << 16 | 60 {
         return None;
     }
@@ -148,7 +148,7 @@ pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>,
     r.short()?; // exchange
     let routing_key = r.short()?;
     let (header_channel, header, rest) = frame(rest, 2, frame_max)?;
-    let mut h = Reader(header);
+    let mut h = FieldReader(header);
     let class = h.u32()?; // and the weight, 0
     let body_size = h.u64()?;
     let (body_channel, body, rest) = frame(rest, 3, frame_max)?;

@@ -3,7 +3,7 @@
 use super::error::{DecodeError, EncodeError};
 use super::frame::{FrameKind, begin_frame, end_frame};
 use super::table::Table;
-use super::wire::{Field, Reader};
+use super::wire::{Field, FieldReader};
 
 pub use super::wire::Long;
 
@@ -65,7 +65,7 @@ macro_rules! methods {
             /// # Errors
             /// An unknown method, fields that are cut off, bytes after the last field.
             pub fn decode(payload: &'a [u8]) -> Result<Method<'a>, DecodeError> {
-                let mut reader = Reader(payload);
+                let mut reader = FieldReader(payload);
                 let (Some(class), Some(id)) = (reader.u16(), reader.u16()) else {
                     return Err(DecodeError::Truncated("a method"));
                 };

@@ -1,7 +1,7 @@
 //! Field tables (§4.2.5.5): named values of many types.
 
 use super::error::EncodeError;
-use super::wire::{Field, Reader, put_long, put_short};
+use super::wire::{Field, FieldReader, put_long, put_short};
 
 /// A table in wire form, without its length.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl<'a> Table<'a> {
 
     /// Its entries in their order, up to the first malformed one.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Value<'a>)> + use<'a> {
-        let mut reader = Reader(self.0);
+        let mut reader = FieldReader(self.0);
         std::iter::from_fn(move || Some((reader.short()?, value(&mut reader)?)))
     }
 
@@ -49,7 +49,7 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Field<'a> for Table<'a> {
-    fn get(reader: &mut Reader<'a>) -> Option<Self> {
+    fn get(reader: &mut FieldReader<'a>) -> Option<Self> {
         reader.long().map(Table::from_bytes)
     }
 
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Table<'_> {
     }
 }
 
-fn value<'a>(r: &mut Reader<'a>) -> Option<Value<'a>> {
+fn value<'a>(r: &mut FieldReader<'a>) -> Option<Value<'a>> {
     let kind = r.u8()?;
     Some(match kind {
         b't' => Value::Bool(r.u8()? != 0),

@@ -4,9 +4,9 @@ use super::error::EncodeError;
 
 /// Reads fields one after the other; `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub(crate) struct FieldReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     #[inline]
     pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(n)?;
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
 
 /// A field of a method.
 pub(crate) trait Field<'a>: Sized {
-    fn get(reader: &mut Reader<'a>) -> Option<Self>;
+    fn get(reader: &mut FieldReader<'a>) -> Option<Self>;
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError>;
 }
 
@@ -64,7 +64,7 @@ macro_rules! number {
     ($($t:ident)*) => {$(
         impl<'a> Field<'a> for $t {
             #[inline]
-            fn get(reader: &mut Reader<'a>) -> Option<Self> {
+            fn get(reader: &mut FieldReader<'a>) -> Option<Self> {
                 reader.$t()
             }
             #[inline]
@@ -80,7 +80,7 @@ number!(u8 u16 u32 u64);
 /// A short string.
 impl<'a> Field<'a> for &'a [u8] {
     #[inline]
-    fn get(reader: &mut Reader<'a>) -> Option<Self> {
+    fn get(reader: &mut FieldReader<'a>) -> Option<Self> {
         reader.short()
     }
 
@@ -94,7 +94,7 @@ impl<'a> Field<'a> for &'a [u8] {
 pub struct Long<'a>(pub &'a [u8]);
 
 impl<'a> Field<'a> for Long<'a> {
-    fn get(reader: &mut Reader<'a>) -> Option<Self> {
+    fn get(reader: &mut FieldReader<'a>) -> Option<Self> {
         reader.long().map(Long)
     }
 

@@ -11,7 +11,7 @@ use pubgauge_driver::{
 };
 
 use super::Cyclone;
-use super::entities::{Publisher, Subscriber};
+use super::entities::{GatheringWriter, Subscriber};
 use super::topics::Topics;
 use crate::batch::on_the_wire;
 use crate::ffi::{self, failed};
@@ -24,11 +24,11 @@ const TURN: usize = 256;
 const READERS: usize = 1024;
 
 impl Library for Cyclone {
-    type Writer = Publisher;
+    type Writer = GatheringWriter;
 
     /// The messages of a writer are an instance of their own; those of exclusive owners, who compete for one, are the
     /// topic's.
-    fn create_writer(&mut self, topic: &str, key: u32) -> Result<Publisher, DriverError> {
+    fn create_writer(&mut self, topic: &str, key: u32) -> Result<GatheringWriter, DriverError> {
         let partition = CString::new(topic).map_err(|e| DriverError::new(e.to_string()))?;
         let writer = self
             .domain
@@ -40,7 +40,7 @@ impl Library for Cyclone {
             Ownership::Exclusive => topic.as_bytes().iter().fold(0x811c_9dc5, mix),
             Ownership::Shared => key,
         };
-        Ok(Publisher {
+        Ok(GatheringWriter {
             writer,
             device,
             pending: 0,
@@ -49,7 +49,12 @@ impl Library for Cyclone {
     }
 
     #[inline]
-    fn write(&mut self, number: u32, publisher: &mut Publisher, payload: Payload<'_>) -> Written {
+    fn write(
+        &mut self,
+        number: u32,
+        publisher: &mut GatheringWriter,
+        payload: Payload<'_>,
+    ) -> Written {
         let gathers = self.gathers();
         let (writer, bytes) = (publisher.writer, on_the_wire(payload.len()));
         if gathers
@@ -88,7 +93,7 @@ impl Library for Cyclone {
         Written::Accepted
     }
 
-    fn flush(&mut self, topics: &mut [Topic<Publisher>]) {
+    fn flush(&mut self, topics: &mut [Topic<GatheringWriter>]) {
         while let Some(number) = self.gathering.pop() {
             if let Some(publisher) = &mut topics[number as usize].writer {
                 publisher.flush();
@@ -96,11 +101,11 @@ impl Library for Cyclone {
         }
     }
 
-    fn is_settled(&self, publisher: &Publisher) -> bool {
+    fn is_settled(&self, publisher: &GatheringWriter) -> bool {
         self.domain.acknowledged(publisher.writer, 0)
     }
 
-    fn end_writer(&mut self, publisher: Publisher, wait: Nanos) {
+    fn end_writer(&mut self, publisher: GatheringWriter, wait: Nanos) {
         if wait > 0 {
             self.domain.acknowledged(publisher.writer, wait);
         }
@@ -220,7 +225,7 @@ impl Library for Cyclone {
         std::mem::take(&mut self.look) | self.domain.has_received()
     }
 
-    fn has_room(&self, publisher: &Publisher, due: bool) -> bool {
+    fn has_room(&self, publisher: &GatheringWriter, due: bool) -> bool {
         self.domain.has_room(publisher.writer).unwrap_or(due)
     }
 

@@ -4,11 +4,11 @@ use pubgauge_dds::topic::Filter;
 use pubgauge_driver::ClientId;
 
 use super::topics::Topics;
-use crate::ffi::{Reader, Writer};
+use crate::ffi::{DataWriter, Reader};
 
 /// A writer with the datagram that it gathers.
-pub struct Publisher {
-    pub(super) writer: Writer,
+pub struct GatheringWriter {
+    pub(super) writer: DataWriter,
     /// Key of its messages.
     pub(super) device: u32,
     /// Bytes of the datagram that Cyclone is gathering.
@@ -17,7 +17,7 @@ pub struct Publisher {
     pub(super) listed: bool,
 }
 
-impl Publisher {
+impl GatheringWriter {
     /// Sends what it has gathered; it is listed no more.
     pub(super) fn flush(&mut self) {
         self.listed = false;

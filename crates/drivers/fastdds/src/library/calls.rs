@@ -8,22 +8,22 @@ use pubgauge_driver::{Change, ClientId, DriverError, Events, Nanos, Payload, Ref
 use super::FastDds;
 use super::client_reader::ClientReader;
 use super::reading::take_turn;
-use crate::ffi::{self, Writer};
+use crate::ffi::{self, DataWriter};
 use crate::topic;
 
 /// How soon a blocked publisher is told to try again if no datagram came before, ns.
 const RETRY: Nanos = 1_000_000;
 
 impl Library for FastDds {
-    type Writer = Writer;
+    type Writer = DataWriter;
 
-    fn create_writer(&mut self, topic: &str, key: u32) -> Result<Writer, DriverError> {
+    fn create_writer(&mut self, topic: &str, key: u32) -> Result<DataWriter, DriverError> {
         let priority = self.options.native.priority_of(topic);
         self.participant.writer(topic, key, priority)
     }
 
     #[inline]
-    fn write(&mut self, _: u32, writer: &mut Writer, payload: Payload<'_>) -> Written {
+    fn write(&mut self, _: u32, writer: &mut DataWriter, payload: Payload<'_>) -> Written {
         // Read before the attempt: datagrams that come during it may make room as well.
         let arrivals = self.participant.arrivals();
         match writer.write(payload.head, payload.body) {
@@ -41,11 +41,11 @@ impl Library for FastDds {
         }
     }
 
-    fn is_settled(&self, writer: &Writer) -> bool {
+    fn is_settled(&self, writer: &DataWriter) -> bool {
         writer.settled()
     }
 
-    fn end_writer(&mut self, writer: Writer, wait: Nanos) {
+    fn end_writer(&mut self, writer: DataWriter, wait: Nanos) {
         // Best-effort samples are never acknowledged.
         let wait = if self.options.reliable { wait } else { 0 };
         writer.finish(i64::try_from(wait).unwrap_or(i64::MAX));
@@ -144,7 +144,7 @@ impl Library for FastDds {
     }
 
     /// The library does not tell: it can only be tried.
-    fn has_room(&self, _: &Writer, _: bool) -> bool {
+    fn has_room(&self, _: &DataWriter, _: bool) -> bool {
         true
     }
 

@@ -6,12 +6,12 @@ use pubgauge_driver::{DriverError, FleetConfig};
 
 use crate::ffi::{Config, MOST_HOSTS};
 use crate::native::ns;
-use crate::options::Options;
+use crate::options::FastOptions;
 
 /// The shim's configuration.
 pub(super) fn shim_config(
     config: &FleetConfig,
-    options: &Options,
+    options: &FastOptions,
     domain: u32,
 ) -> Result<Config, DriverError> {
     let max_payload = u32::try_from(config.max_payload)

@@ -4,7 +4,7 @@ use pubgauge_driver::Mapping;
 use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
 use serde_json::json;
 
-fn resolved(json: serde_json::Value) -> (Options, Vec<Mapping>) {
+fn resolved(json: serde_json::Value) -> (FastOptions, Vec<Mapping>) {
     resolve(&settings(json), &Target::default()).unwrap()
 }
 

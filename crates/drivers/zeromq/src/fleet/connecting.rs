@@ -5,9 +5,9 @@ use std::io;
 use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos};
 
 use super::ended::failed;
-use super::state::{Client, Lost, Phase, ZeromqFleet};
+use super::state::{Lost, SocketPhase, ZeromqClient, ZeromqFleet};
 use crate::address::to_bind;
-use crate::options::Options;
+use crate::options::ZeromqOptions;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::zmq::Link;
 
@@ -84,7 +84,7 @@ impl ZeromqFleet {
             }
         }
         let deadline = deadline(&self.clock, &self.options);
-        client.phase = Phase::Connecting { deadline, bound };
+        client.phase = SocketPhase::Connecting { deadline, bound };
         self.connecting.push(id.0);
         self.advance(id);
         Ok(())
@@ -93,7 +93,7 @@ impl ZeromqFleet {
     /// Advances a connecting client: bound, then connected.
     pub(super) fn advance(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
-        let Phase::Connecting { deadline, bound } = client.phase else {
+        let SocketPhase::Connecting { deadline, bound } = client.phase else {
             return;
         };
         if !bound && let (Some(port), Some(address)) = (&client.publisher, &client.address) {
@@ -115,14 +115,14 @@ impl ZeromqFleet {
                     return;
                 }
             }
-            client.phase = Phase::Connecting {
+            client.phase = SocketPhase::Connecting {
                 deadline,
                 bound: true,
             };
         }
         let ports = [&client.publisher, &client.subscriber];
         if ports.into_iter().flatten().all(Port::all_up) {
-            client.phase = Phase::Up;
+            client.phase = SocketPhase::Up;
             let address = match self.forwarders.get(client.spec.endpoint) {
                 // The side of the forwarder that its messages leave by.
                 Some(forwarder) => client.spec.publishes.then(|| forwarder.for_subscribers()),
@@ -139,7 +139,7 @@ impl ZeromqFleet {
 
     pub(super) fn fail(&mut self, id: ClientId, why: impl Into<Failure>) {
         let client = &mut self.clients[id.0 as usize];
-        client.phase = Phase::Down;
+        client.phase = SocketPhase::Down;
         self.connecting.retain(|&c| c != id.0);
         self.news.push_back((id, Change::Failed(why.into())));
     }
@@ -168,7 +168,7 @@ impl ZeromqFleet {
             self.advance(id);
             let client = &self.clients[id.0 as usize];
             match client.phase {
-                Phase::Connecting { deadline, .. } if deadline <= now => {
+                SocketPhase::Connecting { deadline, .. } if deadline <= now => {
                     let missing = client.missing();
                     let ms = self.options.native.connect_timeout_ms;
                     let why = format!(
@@ -178,8 +178,8 @@ impl ZeromqFleet {
                     let failure = self.unreached(why, &missing);
                     self.fail(id, failure);
                 }
-                Phase::Connecting { bound: false, .. } => next = next.min(now + BIND_RETRY),
-                Phase::Connecting { deadline, .. } => next = next.min(deadline),
+                SocketPhase::Connecting { bound: false, .. } => next = next.min(now + BIND_RETRY),
+                SocketPhase::Connecting { deadline, .. } => next = next.min(deadline),
                 _ => {}
             }
         }
@@ -203,7 +203,7 @@ impl ZeromqFleet {
             }
             match (link, client.phase) {
                 (Link::Up, _) => self.advance(id),
-                (Link::Down, Phase::Up) => {
+                (Link::Down, SocketPhase::Up) => {
                     let why = format!(
                         "the connection to the {} at {address} was lost: it ended or was killed",
                         self.peer_name(role)
@@ -213,7 +213,7 @@ impl ZeromqFleet {
                         _ => self.fail_once_drained(id, why),
                     }
                 }
-                (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
+                (Link::Refused, SocketPhase::Up) | (_, SocketPhase::Connecting { .. }) => {
                     let what = self.peer_name(role);
                     let why = format!(
                         "no {what} answers at {address}: nobody listens there, or not with \
@@ -255,7 +255,7 @@ impl ZeromqFleet {
         }
         client.sources.clear();
         client.untold = false;
-        client.phase = Phase::Down;
+        client.phase = SocketPhase::Down;
         client.filters.clear();
         client.checked = false;
         client.kept = false;
@@ -266,7 +266,7 @@ impl ZeromqFleet {
     }
 }
 
-impl Client {
+impl ZeromqClient {
     pub(super) fn port(&mut self, role: Role) -> Option<&mut Port> {
         match role {
             Role::Publisher => self.publisher.as_mut(),
@@ -317,6 +317,6 @@ pub(super) fn remove_socket_file(address: &str) {
 }
 
 /// Deadline for a client that begins to connect now.
-pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
+pub(super) fn deadline(clock: &Clock, options: &ZeromqOptions) -> Nanos {
     clock.now() + Nanos::from(options.native.connect_timeout_ms) * 1_000_000
 }

@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 use super::state::ZeromqFleet;
 use crate::options::Queue;
 use crate::port::{Key, Port, Role};
-use crate::zmq::Message;
+use crate::zmq::ZmqMessage;
 
 /// Turns at flooded subscribers after which all other sockets are polled as well.
 const TURNS_BEFORE_OTHERS: u32 = 8;
@@ -132,7 +132,7 @@ impl ZeromqFleet {
                 if self.options.queue == Queue::Block {
                     // Subscriptions: libzmq itself acts on them; read so that they do not pile
                     // up. Reading until nothing is left also silences the descriptor.
-                    let mut message = Message::empty();
+                    let mut message = ZmqMessage::empty();
                     while port.socket.receive(&mut message)?.is_some() {}
                 } else {
                     port.socket.process_commands()?;

@@ -13,12 +13,12 @@ use pubgauge_driver::{Attempt, Change, ClientId, DriverError, Events, Failure, T
 
 use super::connecting::{cannot_bind, remove_socket_file};
 use super::ended::failed;
-use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet};
+use super::state::{OpenQueue, Queue, SocketPhase, TopicSource, ZeromqClient, ZeromqFleet};
 use crate::address::to_bind;
 use crate::inbox::on_the_wire;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::topic::{announcement, split, split_announcement};
-use crate::zmq::{Link, Message, WRITABLE};
+use crate::zmq::{Link, WRITABLE, ZmqMessage};
 
 impl OpenQueue {
     /// See [`Port::close`].
@@ -91,12 +91,12 @@ impl ZeromqFleet {
         };
         let words = announcement(&self.topics[topic.0 as usize], publisher, &open.address);
         self.wire.sent += on_the_wire(words.len());
-        port.socket.send_new(Message::copy_of(&words)?, false)
+        port.socket.send_new(ZmqMessage::copy_of(&words)?, false)
     }
 
     /// Answers those who ask a publisher for its queues.
     pub(super) fn answer_subscriptions(&mut self, id: ClientId) -> io::Result<()> {
-        let mut message = Message::empty();
+        let mut message = ZmqMessage::empty();
         // Sending may consume the wake-up for further subscriptions: read until nothing is left.
         while let Some(port) = &self.clients[id.0 as usize].publisher
             && port.socket.receive(&mut message)?.is_some()
@@ -116,7 +116,7 @@ impl ZeromqFleet {
     pub(super) fn hear_announcements(&mut self, id: ClientId) -> io::Result<()> {
         let client = &mut self.clients[id.0 as usize];
         client.untold = false;
-        let mut message = Message::empty();
+        let mut message = ZmqMessage::empty();
         while let Some(port) = &client.subscriber
             && let Some(len) = port.socket.receive(&mut message)?
         {
@@ -147,7 +147,7 @@ impl ZeromqFleet {
                     receiver.forget(&source.queue);
                     source.queue = queue.to_owned();
                 }
-                None => client.sources.push(Source {
+                None => client.sources.push(TopicSource {
                     topic: topic.to_owned(),
                     publisher: publisher.to_owned(),
                     queue: queue.to_owned(),
@@ -210,14 +210,14 @@ impl ZeromqFleet {
             )),
         };
         match phase {
-            Phase::Up => self.fail_once_drained(id, why),
-            Phase::Connecting { .. } => self.fail(id, why),
-            Phase::Down => {}
+            SocketPhase::Up => self.fail_once_drained(id, why),
+            SocketPhase::Connecting { .. } => self.fail(id, why),
+            SocketPhase::Down => {}
         }
     }
 }
 
-impl Client {
+impl ZeromqClient {
     /// Whether a publisher was lost that has a queue whose last messages may still come.
     pub(super) fn awaits_queues(&self) -> bool {
         let (Some(subscriber), Some(receiver)) = (&self.subscriber, &self.receiver) else {

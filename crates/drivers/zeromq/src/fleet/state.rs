@@ -10,13 +10,13 @@ use rustix::event::epoll;
 
 use crate::address::ForwarderAddress;
 use crate::inbox::Inbox;
-use crate::options::Options;
+use crate::options::ZeromqOptions;
 use crate::port::Port;
 use crate::zmq::Context;
 
 /// One worker thread's share of the ZeroMQ clients.
 pub(crate) struct ZeromqFleet {
-    pub(super) clients: Vec<Client>,
+    pub(super) clients: Vec<ZeromqClient>,
     pub(super) topics: Vec<Box<[u8]>>,
     pub(super) topic_ids: HashMap<(ClientId, String), TopicId>,
     /// Beside `topics`, under point-to-point only.
@@ -38,7 +38,7 @@ pub(crate) struct ZeromqFleet {
     pub(super) ready: Vec<epoll::Event>,
     pub(super) epoll: OwnedFd,
     pub(super) clock: Clock,
-    pub(super) options: Options,
+    pub(super) options: ZeromqOptions,
     pub(super) forwarders: Vec<ForwarderAddress>,
     pub(super) scratch: PathBuf,
     /// Where publishers listen that have no source address of their own.
@@ -49,15 +49,15 @@ pub(crate) struct ZeromqFleet {
 }
 
 #[derive(Default)]
-pub(super) struct Client {
+pub(super) struct ZeromqClient {
     pub(super) spec: ClientSpec,
-    pub(super) phase: Phase,
+    pub(super) phase: SocketPhase,
     pub(super) publisher: Option<Port>,
     pub(super) subscriber: Option<Port>,
     /// The socket for its messages under point-to-point; otherwise `subscriber` receives them.
     pub(super) receiver: Option<Port>,
     /// The publishers' queues that the receiver takes from.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<TopicSource>,
     /// The subscriber may hold announcements of queues that no event will report.
     pub(super) untold: bool,
     /// Its topics, under point-to-point.
@@ -82,7 +82,7 @@ pub(super) struct Lost {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum SocketPhase {
     Connecting {
         deadline: Nanos,
         bound: bool,
@@ -107,7 +107,7 @@ pub(super) struct OpenQueue {
 }
 
 /// Where a receiver takes one topic of one publisher from.
-pub(super) struct Source {
+pub(super) struct TopicSource {
     pub(super) topic: String,
     pub(super) publisher: String,
     pub(super) queue: String,

@@ -89,7 +89,7 @@ fn exchange(
         (config.clients, config.worker) = (clients as usize, worker);
         Rig {
             fleet: driver.open(config).unwrap(),
-            seen: Seen::default(),
+            seen: Observations::default(),
         }
     };
     // Topics of its own: what an earlier exchange has retained is not to come again.
@@ -145,9 +145,9 @@ fn exchange(
         subscribing.fleet.poll(0, &mut subscribing.seen).unwrap();
     }
     // Each publisher's messages come in order.
-    let last = |m: &&Message| Some(sequence(&m.payload)) == traffic.heard.checked_sub(1);
+    let last = |m: &&DeliveredMessage| Some(sequence(&m.payload)) == traffic.heard.checked_sub(1);
     let mut due = traffic.publishers * traffic.subscribers;
-    let all = |seen: &Seen, due| seen.messages.iter().filter(last).count() == due as usize;
+    let all = |seen: &Observations, due| seen.messages.iter().filter(last).count() == due as usize;
     if traffic.heard > 0 {
         subscribing.until("all delivered", |seen| all(seen, due));
     }
@@ -175,7 +175,8 @@ fn exchange(
 fn prove(publishing: &mut Rig, subscribing: &mut Rig, name: &str, traffic: Traffic) -> u64 {
     let client = ClientId(publishing.seen.connected.len() as u32 - 1);
     let topic = publishing.fleet.advertise(client, name).unwrap();
-    let got = |seen: &Seen, n| (seen.messages.iter()).any(|m| m.client == n && m.topic == name);
+    let got =
+        |seen: &Observations, n| (seen.messages.iter()).any(|m| m.client == n && m.topic == name);
     for sent in 1..=1000 {
         publishing.publish(client, topic, NONE_OF_THEM + sent, 16);
         for _ in 0..100 {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pubgauge_driver::{Drivers, Settings, Target, header};
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::SystemFile;
-use pubgauge_testing::{Message, Rig, Server};
+use pubgauge_testing::{DeliveredMessage, Rig, Server};
 
 /// A private ejabberd, as `systems/ejabberd.toml` describes it.
 pub struct Ejabberd {
@@ -47,6 +47,6 @@ impl Ejabberd {
 }
 
 /// What [`Rig::publish_body`] was given.
-pub fn text(message: &Message) -> &[u8] {
+pub fn text(message: &DeliveredMessage) -> &[u8] {
     &message.payload[header::HEADER_LEN..]
 }
