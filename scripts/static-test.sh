@@ -37,8 +37,10 @@ pubgauge-collect)
     port=18836
     mosquitto -p "$port" >tmp/broker 2>&1 &
     broker=$!
-    until mosquitto_pub -p "$port" -q 1 -r -t meters/1 -m 1 2>/dev/null; do
-        kill -0 "$broker" || { cat tmp/broker >&2 && exit 1; }
+    tries=0
+    until mosquitto_pub -h 127.0.0.1 -p "$port" -q 1 -r -t meters/1 -m 1 2>/dev/null; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 300 ] || { cat tmp/broker >&2 && exit 1; }
         sleep 0.1
     done
     in_root /pubgauge-collect --on "mqtt://127.0.0.1:$port" --topic 'meters/#' --to /tmp/data --messages 1
