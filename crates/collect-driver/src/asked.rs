@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     pub(crate) row: Option<Mapping>,
     /// Settings under `native.mqtt` that there are none of, or that do not take their value.
     pub(crate) wrong: Vec<Unsupported>,
-    /// What the driver for MQTT is asked: all others.
+    /// All other settings, which the driver for MQTT is asked.
     pub(crate) rest: Settings,
 }
 
@@ -62,7 +62,7 @@ impl Asked {
         self.native.collect == Some(true)
     }
 
-    /// What subscribers that are collectors do not have, if they are to be some.
+    /// Settings that collectors as subscribers do not have, if they are to be some.
     pub(crate) fn refused_for_collectors(
         &self,
         settings: &Settings,

@@ -152,7 +152,7 @@ impl Collecting {
         })
     }
 
-    /// What a notice changes.
+    /// Changes by a notice.
     pub(crate) fn apply_notice(&mut self, notice: Notice) -> Vec<Change> {
         if let Some(why) = failure(&notice) {
             let failed = Change::Failed(why.to_owned().into());
@@ -182,7 +182,7 @@ impl Collecting {
         }
     }
 
-    /// What its end changes.
+    /// Changes by its end.
     pub(crate) fn apply_end(&mut self, outcome: Result<(), String>) -> Vec<Change> {
         self.connected = false;
         match outcome {

@@ -26,7 +26,7 @@ const SLICE: Nanos = 500_000;
 /// Commits that one poll reports, at the most.
 const AT_ONCE: usize = 64;
 
-/// What collectors take beside their connections.
+/// Memory and threads of collectors beside their connections.
 pub(crate) fn footprint(crowd: &Crowd) -> Footprint {
     Footprint {
         // Lock, segment, event descriptor, and files that are being made.

@@ -11,7 +11,7 @@ use pubgauge_quantities::{Size, Span};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What all collectors of a fleet have in common.
+/// Configuration that all collectors of a fleet share.
 pub(crate) struct Setup {
     target: Target,
     terms: SubscriberTerms,

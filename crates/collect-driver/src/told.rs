@@ -1,9 +1,9 @@
-//! What a collector tells its fleet, over a channel.
+//! Reports of a collector to its fleet, over a channel.
 
 use pubgauge_collect::{Message, Notice};
 use pubgauge_driver::{ClientId, Delivery};
 
-/// What a collector has told.
+/// Reports of a collector.
 pub(crate) struct CollectorReports {
     pub client: ClientId,
     /// Which of the client's collectors it was.

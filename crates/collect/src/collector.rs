@@ -58,7 +58,7 @@ pub struct EndsAfter {
     pub leave: Option<Leave>,
 }
 
-/// What a collection came to.
+/// The outcome of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Messages stored.
@@ -197,7 +197,7 @@ impl Collector {
         }
         match until.leave {
             None => {}
-            // What has ended the collection does not end this.
+            // Leaving goes on, whatever has ended the collection.
             Some(Leave::AtEnd) => lead.leave(lead.collector.config.stop_within, None)?,
             Some(Leave::AtOnce) => lead.leave(until.time.unwrap_or(LEAVE_WITHIN), Some(stop))?,
         }
@@ -231,7 +231,7 @@ fn names(config: &Config, look_up: &LookUp, waker: &Waker) -> Names {
     )
 }
 
-/// What sessions ask for; `before` are filters that they may be subscribed to.
+/// Subscriptions and limits of sessions; `before` are filters that they may be subscribed to.
 fn session_requests(
     config: &Config,
     client_id: &str,

@@ -16,7 +16,7 @@ pub(crate) use value::{find, time};
 /// Longest payload that is decoded; a tree is larger than its bytes by far.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// What payloads are.
+/// Forms of payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Json,
@@ -57,7 +57,7 @@ pub struct Column {
     pub name: String,
     pub source: Source,
     pub of: ColumnType,
-    /// What numbers count, if it is one of timestamps.
+    /// Unit of numbers, in a column of timestamps.
     pub unit: TimeUnit,
     /// Filter of the topics whose messages have it; all have if absent.
     pub topics: Option<String>,
@@ -78,7 +78,7 @@ impl Column {
 /// All columns, which are none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// What payloads are; raw if absent.
+    /// Form of payloads; raw if absent.
     pub form: Option<Form>,
     /// A payload that was decoded is stored as well.
     pub keep_raw: bool,

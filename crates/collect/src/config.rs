@@ -1,4 +1,4 @@
-//! What is to be collected, from where, to where: as it is written, and checked.
+//! Configuration of a collector: as it is written, and checked.
 
 mod again;
 mod brokers;

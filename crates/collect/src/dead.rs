@@ -47,13 +47,13 @@ impl Why {
 pub struct DeadLetter {
     pub received_ns: i64,
     pub broker: String,
-    /// What is no UTF-8 in it is replaced.
+    /// Bytes that are no UTF-8 are replaced.
     pub topic: String,
     pub qos: u8,
     /// Length of its packet.
     pub bytes: usize,
     pub why: Why,
-    /// What exactly, in words.
+    /// The fault in words.
     pub words: String,
     /// The whole packet; without it where it is too large.
     #[serde(skip_serializing_if = "Option::is_none")]

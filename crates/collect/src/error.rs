@@ -5,9 +5,9 @@ use std::fmt;
 /// Why collecting cannot begin or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What was wrong, where.
+    /// The fault, and where it is.
     pub what: String,
-    /// What to do.
+    /// Advice.
     pub hint: Option<String>,
     /// Whether the input was wrong, and nothing was begun.
     pub is_input: bool,

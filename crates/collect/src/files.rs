@@ -66,7 +66,7 @@ pub fn hour_of(ns: i64) -> i64 {
     ns.div_euclid(HOUR_NS)
 }
 
-/// What a segment became.
+/// The files that a segment became.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
     pub files: Vec<FileEntry>,
@@ -180,7 +180,7 @@ pub fn partition_files(data: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// What stands in place of a folder of a partition and is none: its path, and what it is.
+/// An entry in place of a partition's folder that is none: its path, and what it is.
 pub(crate) type NoPartition = (PathBuf, io::Error);
 
 /// All files in the partitions of a data folder, in order, and what stands in place of partitions.
@@ -244,7 +244,7 @@ fn is_by_time(name: &str) -> bool {
     name.starts_with("date=") || name.starts_with("hour=")
 }
 
-/// What a finished file's name says: the collector, with the mark of its start, the first and the last number, the form.
+/// The parts of a finished file's name: the collector, with the mark of its start, the first and the last number, the form.
 pub fn name_parts(name: &str) -> Option<(&str, u64, u64, Form)> {
     let (all, extension) = name.rsplit_once('.')?;
     let form = [Form::Parquet, Form::Ndjson]

@@ -1,4 +1,4 @@
-//! What a collector's folder holds, and where.
+//! A collector's folder, and where things are in it.
 //!
 //! ```text
 //! DIR/date=2026-11-26/hour=07/NAME-FIRST-LAST.parquet   finished files
@@ -114,7 +114,7 @@ impl Folder {
         })
     }
 
-    /// What the names of its files begin with: the collector's name, and the mark of the folder's first start. Numbers of
+    /// Beginning of the names of its files: the collector's name, and the mark of the folder's first start. Numbers of
     /// messages begin with 1 in each folder, and files of several folders may meet in one store.
     pub fn stem(&self) -> String {
         match &self.mark {

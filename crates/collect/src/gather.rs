@@ -27,7 +27,7 @@ pub struct Commit {
     pub first_seq: u64,
     pub messages: u32,
     pub acks: Vec<Acks>,
-    /// What is acknowledged and not among the messages.
+    /// Letters that are acknowledged and not among the messages.
     pub dead: DeadLetters,
     /// When the first was read.
     pub oldest: Option<Instant>,

@@ -28,7 +28,7 @@ pub struct KnownBroker {
 }
 
 impl Known {
-    /// What the file in a collector's own folder holds; nothing if there is none, or it is damaged.
+    /// Reads the file in a collector's own folder; nothing if there is none, or it is damaged.
     ///
     /// # Errors
     /// If it is a link, a device or a pipe, or longer than such a file can be.

@@ -27,9 +27,9 @@ pub struct Link {
     shown: String,
     /// TCP is not connected yet.
     pub connecting: bool,
-    /// What is to be written, as it goes over the wire.
+    /// Bytes to be written, as they go over the wire.
     out: Out,
-    /// What is to be written and is in no frame of WebSocket yet.
+    /// Bytes to be written that are in no frame of WebSocket yet.
     unframed: Vec<u8>,
     /// Bytes that came and are no whole packet yet.
     pub input: Vec<u8>,
@@ -90,7 +90,7 @@ impl Link {
         }
     }
 
-    /// What is to be written; it goes out with the next [`Link::flush`].
+    /// Bytes to be written; they go out with the next [`Link::flush`].
     pub fn out(&mut self) -> &mut Vec<u8> {
         match self.websocket {
             Some(_) => &mut self.unframed,

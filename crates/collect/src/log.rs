@@ -43,7 +43,7 @@ pub struct Closed {
     pub next_seq: u64,
 }
 
-/// What was found in a log.
+/// Findings in a log.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of the next message.
@@ -153,7 +153,7 @@ impl Log {
         Ok((log, recovered))
     }
 
-    /// What its frames must begin with.
+    /// Beginning of its frames.
     pub fn mark(&self) -> u32 {
         self.mark
     }

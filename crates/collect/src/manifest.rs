@@ -99,7 +99,7 @@ impl FileEntry {
     /// Whether a file's content is as it was written.
     ///
     /// # Errors
-    /// What is different, in words.
+    /// Describes the difference.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         self.check_with(bytes.len() as u64, || Ok(crc32fast::hash(bytes)))
     }
@@ -182,7 +182,7 @@ pub struct Uploaded {
     /// Path below the data folder, and below the prefix of the store.
     pub path: String,
     pub to: StoreAddress,
-    /// What the store called the content.
+    /// The store's name for the content.
     pub e_tag: Option<String>,
 }
 

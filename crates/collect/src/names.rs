@@ -32,7 +32,7 @@ fn one_family(mut found: Vec<SocketAddr>) -> Vec<SocketAddr> {
     found
 }
 
-/// What a look-up found: the endpoint's number, and its addresses or why there are none.
+/// The outcome of a look-up: the endpoint's number, and its addresses or why there are none.
 pub type LookedUp = (usize, Result<Vec<SocketAddr>, DriverError>);
 
 /// The thread that looks names up. It ends when this is dropped.
@@ -67,7 +67,7 @@ impl Names {
         Names { found, _stop: stop }
     }
 
-    /// What was found since.
+    /// Addresses that were found since.
     pub fn take_found(&self) -> Option<LookedUp> {
         self.found.try_recv().ok()
     }

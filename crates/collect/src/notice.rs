@@ -1,4 +1,4 @@
-//! What a collector tells while it works.
+//! Notices of a collector at work.
 
 use std::fmt;
 use std::sync::Arc;

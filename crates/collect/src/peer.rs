@@ -227,7 +227,7 @@ impl Peer {
         )
     }
 
-    /// What it tells when it is lost.
+    /// The notice that it is lost.
     pub fn failure(&self, why: String, wait: Duration) -> Notice {
         Notice::Failed {
             broker: self.session.broker.clone(),

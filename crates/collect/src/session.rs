@@ -1,4 +1,4 @@
-//! What a collector does with the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
+//! Handles the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
 //! sent is appended to the output buffer.
 
 mod bounds;
@@ -27,7 +27,7 @@ pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
 pub use leaving::{Leaving, LeavingStep};
 
-/// What all sessions of a collector ask for.
+/// Requests of all sessions of a collector.
 #[derive(Debug)]
 pub struct Asked {
     pub client_id: String,
@@ -45,7 +45,7 @@ pub struct Asked {
     pub largest_message: usize,
     /// Whether brokers are told so, which then discard what is larger (5.0 §3.1.2.11.4).
     pub announces_largest: bool,
-    /// What a broker must allow, if messages are acknowledged once they are uploaded.
+    /// Messages in flight that a broker must allow, if they are acknowledged once they are uploaded.
     pub in_flight: Option<InFlight>,
 }
 
@@ -105,7 +105,7 @@ pub struct BrokerSession {
     dead: [u64; Why::ALL.len()],
 }
 
-/// What a session works with while it takes in bytes.
+/// Context of a session that takes in bytes.
 pub struct Taking<'a> {
     pub asked: &'a Asked,
     pub gather: &'a mut Gather,

@@ -40,7 +40,7 @@ impl Count {
     }
 }
 
-/// What is known of a broker.
+/// State of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerStatus {
     /// The subscriptions stand.

@@ -36,10 +36,10 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Shortest and longest wait before a store is asked again.
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
-/// What to do where nothing can be put anywhere.
+/// Hint where nothing can be put anywhere.
 const NOT_BEGUN: &str = "without a data folder nothing can be collected while this does not answer: check the address, the credentials and the network";
 
-/// What storing works with.
+/// Context of storing.
 #[derive(Clone)]
 pub struct Shared {
     pub status: Arc<Status>,
@@ -73,7 +73,7 @@ pub struct Storage {
     busy: bool,
     /// When the first message of that commit was read.
     pub oldest: Option<Instant>,
-    /// What frames begin with, and the number of the first message.
+    /// Beginning of frames, and the number of the first message.
     pub mark: u32,
     pub next_seq: u64,
 }

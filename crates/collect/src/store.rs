@@ -68,7 +68,7 @@ pub(crate) const OTHER: &str = "the store has another object of this name, which
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     pub bytes: u64,
-    /// What the store calls this content; another content has another one.
+    /// The store's name for this content; another content has another one.
     pub e_tag: Option<String>,
 }
 

@@ -166,7 +166,7 @@ fn below(data: &Path, path: &Path) -> String {
         .to_string()
 }
 
-/// What reading goes into.
+/// Receives what is read.
 struct Reading<'a, 'b> {
     verified: &'a mut Verified,
     counts: &'a mut Counts<'b>,
@@ -291,7 +291,7 @@ fn collector(
         match content.and_then(|bytes| file::read(bytes, &whole, &mut take)) {
             Err(what) => {
                 verified.fault(&file.path, what);
-                // What it lacks is told with it.
+                // Its gaps are told with it.
                 unread.add(file, &mut numbers);
             }
             Ok(()) => {
@@ -388,7 +388,7 @@ fn lacks(collector: &str, first: u64, next: u64, verified: &mut Verified) {
     }
 }
 
-/// What is counted of all messages.
+/// Counts of all messages.
 struct Counts<'a> {
     by_qos: [u64; 3],
     marked_duplicate: u64,

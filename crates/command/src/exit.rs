@@ -19,7 +19,7 @@ pub const BAD_INPUT: i32 = 3;
 /// An early end: what to tell the user, and the exit code.
 #[derive(Debug)]
 pub struct Ending {
-    /// What was wrong, where, and what to do.
+    /// The fault, where it is, and what to do.
     pub message: String,
     /// The exit code.
     pub code: i32,
@@ -86,7 +86,7 @@ pub fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// The same of a file, which is not held whole unless a terminal shows it.
+/// Prints a file, which is not held whole unless a terminal shows it.
 ///
 /// # Errors
 /// Those of the reader.

@@ -1,4 +1,4 @@
-//! What the programs `pubgauge` and `pubgauge-collect` have in common.
+//! The parts that the programs `pubgauge` and `pubgauge-collect` have in common.
 //!
 //! - [`program`]: from the command line to the exit code.
 //! - [`exit`]: exit codes, and output that cannot harm a terminal.

@@ -13,7 +13,7 @@ use crate::exit::{Ending, print, print_json, tell};
 /// Largest file with a password, bytes.
 const MAX_PASSWORD_FILE: u64 = 64 << 10;
 
-/// What is printed, for every verb.
+/// Options of output, for every verb.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Output {
     /// Print the result as JSON.

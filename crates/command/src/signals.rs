@@ -36,7 +36,7 @@ pub fn ignore_size_limit() -> Result<(), Ending> {
         .map_err(|error| Ending::not_valid(format!("SIGXFSZ cannot be handled: {error}")))
 }
 
-/// What a program does about SIGINT, SIGTERM and SIGHUP.
+/// Reactions of a program to SIGINT, SIGTERM and SIGHUP.
 pub struct Reactions {
     /// Called at the first signal, which also sets the flag that [`install`] returns.
     pub first: Box<dyn Fn() + Send>,

@@ -15,7 +15,7 @@ const SPREAD: u64 = 200;
 /// trial's private folder.
 ///
 /// # Errors
-/// What they say is no domain, or several.
+/// They name no domain, or several.
 pub fn choose(target: &Target, native: Option<u32>, driver: &str) -> Result<u32, DriverError> {
     let mut domains = target.endpoints.iter().map(|url| of_url(url));
     let endpoint = domains.next().transpose()?;

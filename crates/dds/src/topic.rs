@@ -31,7 +31,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What a subscription becomes.
+    /// The filter of a subscription.
     ///
     /// # Errors
     /// Groups, and filters that are not valid or would be patterns in another sense.

@@ -260,7 +260,7 @@ impl Subscription {
         }
     }
 
-    /// The same, as a member of a group.
+    /// Subscribes as a member of a group.
     pub fn of_group(self, group: impl Into<String>) -> Subscription {
         Subscription {
             group: Some(group.into()),
@@ -575,7 +575,7 @@ impl DriverError {
         }
     }
 
-    /// The same error with this advice, unless it has some already.
+    /// Adds this advice, unless there is some already.
     pub fn or_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self

@@ -12,7 +12,7 @@ fn main() {
 mod native {
     use std::path::{Path, PathBuf};
 
-    /// What the shim includes first; also tells the version.
+    /// Header that the shim includes first; it tells the version, too.
     const HEADER: &str = "fastrtps/config.h";
     const DOMAIN_HEADER: &str = "fastdds/dds/domain/DomainParticipant.hpp";
 

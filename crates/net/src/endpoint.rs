@@ -27,7 +27,7 @@ pub struct Endpoint {
     pub encryption: Encryption,
     /// User name in the URL.
     pub username: Option<String>,
-    /// What stands after the host's `/`, decoded; `None` if there is no `/`.
+    /// Text after the host's `/`, decoded; `None` if there is no `/`.
     pub path: Option<String>,
 }
 

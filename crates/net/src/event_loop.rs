@@ -107,7 +107,7 @@ pub enum ConnectionPhase {
     Up,
 }
 
-/// What the loop notes of a client. It is kept in the client, so that an idle one costs two
+/// Notes of the loop on a client. It is kept in the client, so that an idle one costs two
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
@@ -164,7 +164,7 @@ impl Reports {
 pub trait Driven {
     /// Its sockets.
     fn event_loop(&mut self) -> &mut EventLoop;
-    /// What it has to report.
+    /// Its reports.
     fn reports(&mut self) -> &mut Reports;
     /// The phase of a client's connection, and its marks; `None` if there is no such client.
     fn marks(&mut self, id: ClientId) -> Option<(ConnectionPhase, &mut Marks)>;
@@ -172,7 +172,7 @@ pub trait Driven {
     fn note_time(&mut self, now_ms: u32);
     /// When the next timer is due, in the same milliseconds.
     fn next_timer_ms(&self) -> Option<u32>;
-    /// What is to be done before it may sleep: write what waits, keep the timers.
+    /// Does the work before it may sleep: write what waits, keep the timers.
     fn prepare(&mut self);
     /// TCP has connected, and the first bytes go out; or it has `failed`, and the client fails.
     fn greet(&mut self, id: ClientId, failed: bool);

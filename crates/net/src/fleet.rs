@@ -47,11 +47,11 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 /// Time for the server to close the connection after the client's last bytes.
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
 
-/// What the bytes of a protocol are, and what they mean.
+/// A protocol: the form and the meaning of its bytes.
 ///
 /// Its value is what all clients of a fleet share: options, topics, scratch.
 pub trait Protocol: Sized {
-    /// What is kept of each client besides its connection. An idle client must stay small.
+    /// State of each client besides its connection. An idle client must stay small.
     type Client;
 
     /// The protocol's name of a ping, in error messages.
@@ -74,7 +74,7 @@ pub trait Protocol: Sized {
     /// A new client.
     ///
     /// # Errors
-    /// What the protocol cannot have: a name, a will.
+    /// Names what the protocol cannot have: a name, a will.
     fn client(&mut self, spec: &ClientSpec) -> Result<Self::Client, DriverError>;
 
     /// The name that the server's certificate must have at one of the fleet's endpoints; the
@@ -184,7 +184,7 @@ pub trait Protocol: Sized {
     /// this settles. `in_order`: all was written, and the server closed after that.
     fn dropped(&mut self, _link: &mut ClientLink<'_, Self::Client>, _in_order: bool) {}
 
-    /// What the server has not done while a client is greeting: "no CONNACK".
+    /// The missing answer while a client is greeting: "no CONNACK".
     fn waits_for(&self, _client: &Self::Client) -> Cow<'static, str> {
         "no login".into()
     }
@@ -223,13 +223,13 @@ pub trait Protocol: Sized {
         0
     }
 
-    /// What [`Protocol::close`] could not remove, in words; the first endpoint stands before them.
+    /// Names what [`Protocol::close`] could not remove; the first endpoint stands before them.
     fn left_behind(&self) -> Option<String> {
         None
     }
 }
 
-/// What became of a message that was to be published.
+/// The outcome of publishing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It was appended.

@@ -1,4 +1,4 @@
-//! What drivers over TCP have in common: a whole fleet but for the protocol ([`fleet`]), and its
+//! The parts that drivers over TCP have in common: a whole fleet but for the protocol ([`fleet`]), and its
 //! parts: endpoints, non-blocking sockets, TLS, output buffers, timers, advertised topics, and the loop
 //! ([`event_loop`]). No protocol is known here: what is written and read between two system calls is the
 //! driver's.

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::PASSWORD_VARIABLE;
 
-/// What was wrong with the login at `endpoint` (`SCHEME://HOST:PORT`), and what to do, by what the
+/// Why the login was refused at `endpoint` (`SCHEME://HOST:PORT`), and what to do, by what the
 /// client had to give. Neither holds the user name or the password.
 pub fn refused(endpoint: &str, username: bool, password: bool) -> (&'static str, String) {
     let (scheme, place) = endpoint.split_once("://").unwrap_or(("mqtt", endpoint));

@@ -28,7 +28,7 @@ pub struct Out {
 }
 
 impl Out {
-    /// What is left to write.
+    /// Bytes that are left to write.
     #[inline]
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.start..]
@@ -91,7 +91,7 @@ pub fn after_write(
     messages
 }
 
-/// What came of writing a buffer.
+/// The outcome of writing a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// Bytes that went to the socket.

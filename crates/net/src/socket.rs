@@ -30,7 +30,7 @@ pub struct SocketOptions {
     pub receive_buffer_bytes: Option<usize>,
 }
 
-/// What a socket call came to.
+/// The outcome of a socket call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// The bytes that went through; 0 of a read is the end of the stream.
@@ -40,7 +40,7 @@ pub enum Io {
     Failed(Errno),
 }
 
-/// What reading from a client came to.
+/// The outcome of reading from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// Bytes; more may be waiting.

@@ -134,7 +134,7 @@ fn unreadable(path: &Path, what: &str, error: pem::Error) -> DriverError {
     .or_hint("expected a PEM file that this user may read")
 }
 
-/// What the connections of a fleet need for TLS.
+/// TLS of the connections of a fleet.
 pub struct TlsSetup {
     /// For each of the fleet's endpoints; none for those without TLS.
     places: Vec<Option<(Arc<ClientConfig>, ServerName<'static>)>>,
@@ -237,7 +237,7 @@ impl io::Write for Wire<'_> {
 pub enum TlsFailure {
     /// The socket failed.
     Socket(Errno),
-    /// What came is not TLS, or the server's certificate is not trusted. An alert was sent.
+    /// The answer is not TLS, or the server's certificate is not trusted. An alert was sent.
     Protocol(rustls::Error),
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 const NONE: u32 = u32::MAX;
 
-/// What a protocol keeps of a topic. The name is in it, so that no second copy is kept.
+/// A protocol's state of a topic. The name is in it, so that no second copy is kept.
 pub trait Named {
     fn name(&self) -> &str;
 }
@@ -38,13 +38,13 @@ impl<T> Default for Topics<T> {
 }
 
 impl<T> Topics<T> {
-    /// What is kept of a topic; `None` if it was not advertised.
+    /// State of a topic; `None` if it was not advertised.
     #[inline]
     pub fn get(&self, id: TopicId) -> Option<&T> {
         self.list.get(id.0 as usize).map(|topic| &topic.own)
     }
 
-    /// The same, mutable.
+    /// State of a topic, to change.
     #[inline]
     pub fn get_mut(&mut self, id: TopicId) -> Option<&mut T> {
         self.list.get_mut(id.0 as usize).map(|topic| &mut topic.own)

@@ -25,7 +25,7 @@ pub use until::{RunVerb, UntilArgs};
 #[derive(Debug, Parser)]
 #[command(name = "pubgauge", version, max_term_width = 80, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -115,7 +115,7 @@ pub enum Verb {
     Serve(ServeVerb),
 }
 
-/// What has a schema.
+/// Files that have a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum SchemaOf {
     /// Study files.
@@ -128,7 +128,7 @@ pub enum SchemaOf {
     Collect,
 }
 
-/// What a gate in CI is told.
+/// Options of a gate in CI.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "For CI")]
 pub struct GateArgs {
@@ -204,7 +204,7 @@ pub struct Selection {
     /// A workload in a few flags instead of a file.
     #[command(flatten)]
     pub daily: Daily,
-    /// What `pubgauge find` searches for.
+    /// The load that `pubgauge find` varies.
     #[arg(skip)]
     pub find: Option<Axis>,
     /// Workers are on other hosts.
@@ -311,10 +311,10 @@ pub struct RunArgs {
     /// Where the workers are.
     #[command(flatten)]
     pub hosts: HostsArgs,
-    /// What a gate is told.
+    /// Options of a gate.
     #[command(flatten)]
     pub gate: GateArgs,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -347,7 +347,7 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The same as plain data.
+    /// The options as plain data.
     pub fn options(&self) -> ClientOptions {
         ClientOptions {
             publisher_workers: self.publisher_workers,
@@ -371,7 +371,7 @@ pub struct PlanArgs {
     /// How external systems are logged in to.
     #[command(flatten)]
     pub login: Login,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -407,7 +407,7 @@ pub struct SystemsArgs {
         value_delimiter = ':'
     )]
     pub systems: Vec<PathBuf>,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -432,7 +432,7 @@ pub struct CheckArgs {
         value_delimiter = ':'
     )]
     pub systems: Vec<PathBuf>,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -446,10 +446,10 @@ pub struct ReportArgs {
     /// is measured. The study has the name of the one that was run.
     #[arg(long, value_name = "STUDY")]
     pub claims: Option<PathBuf>,
-    /// What a gate is told.
+    /// Options of a gate.
     #[command(flatten)]
     pub gate: GateArgs,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -477,10 +477,10 @@ pub struct CompareArgs {
     /// Change up to which two figures are the same.
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     pub margin: String,
-    /// What a gate is told.
+    /// Options of a gate.
     #[command(flatten)]
     pub gate: GateArgs,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -501,7 +501,7 @@ pub struct ExportArgs {
     /// OpenMetrics, JUnit XML or claims to standard output.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -519,6 +519,6 @@ pub enum ExportFormat {
     Openmetrics,
     /// Criteria and trials as the test cases of JUnit XML.
     Junit,
-    /// What became of the claims, with both figures: `claims.json`.
+    /// Outcomes of the claims, with both figures: `claims.json`.
     Claims,
 }

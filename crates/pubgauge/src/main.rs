@@ -50,7 +50,7 @@ use pubgauge_command::{pages, program};
 
 use args::{Cli, SchemaOf, Verb};
 
-/// What a mutex guards, also after a thread has panicked that held it.
+/// The value that a mutex guards, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

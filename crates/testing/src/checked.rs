@@ -13,7 +13,7 @@ pub struct Heard {
     pub client: ClientId,
     /// Its topic; empty if the system does not tell.
     pub topic: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     pub stream: u32,
     pub sequence: u32,

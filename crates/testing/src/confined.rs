@@ -11,7 +11,7 @@ const VARIABLE: &str = "PUBGAUGE_CONFINED_TEST";
 /// Number of a user and group that nothing else uses.
 const ACCOUNT: libc::uid_t = 54_321;
 
-/// What a test may use.
+/// Resources that a test may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Open files (`RLIMIT_NOFILE`).

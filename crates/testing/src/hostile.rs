@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// What parsers are known to stumble over.
+/// Texts that parsers are known to stumble over.
 const PIECES: [&[u8]; 20] = [
     b"\0",
     b"\x1b]0;x\x07",
@@ -145,7 +145,7 @@ pub fn copied(from: &Path, to: &Path) {
 /// How a kind of trial is tried once.
 pub type Attempt = fn(&mut Dice);
 
-/// What became of a day.
+/// The outcome of a day.
 pub struct Day {
     seed: u64,
     only: Option<u64>,

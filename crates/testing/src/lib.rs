@@ -1,4 +1,4 @@
-//! What the tests of drivers share: a fleet whose events are recorded and that is polled until
+//! Parts that tests of drivers share: a fleet whose events are recorded and that is polled until
 //! something has happened, free ports, counts of connections, a throttle that plants a known rate, delay
 //! and loss, and what benches do alike ([`mod@bench`]).
 //!
@@ -165,7 +165,7 @@ impl Events for Observations {
 /// A fleet and what it reported.
 pub struct Rig {
     pub fleet: Box<dyn Fleet>,
-    /// What it reported.
+    /// Its reports.
     pub seen: Observations,
 }
 
@@ -390,7 +390,7 @@ pub fn head(sequence: u64) -> [u8; header::HEADER_LEN] {
     head
 }
 
-/// What follows the head in a payload of `len` bytes.
+/// The bytes after the head in a payload of `len` bytes.
 fn body(sequence: u64, len: usize) -> Vec<u8> {
     vec![sequence as u8; len - header::HEADER_LEN]
 }

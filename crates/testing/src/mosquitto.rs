@@ -108,7 +108,7 @@ impl Mosquitto {
         }
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir().join("log")).unwrap_or_default()
     }

@@ -227,7 +227,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// What follows from the content, as an ETag does.
+/// A tag that follows from the content, as an ETag does.
 fn tag(bytes: &[u8]) -> String {
     use std::hash::{DefaultHasher, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What drivers make of settings.
+//! Checks of how drivers take settings.
 
 use pubgauge_driver::{Driver, Settings, Target};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub fn settings(json: Value) -> Settings {
     serde_json::from_value(json).expect("settings")
 }
 
-/// What a driver refuses of settings, by name, with the reasons.
+/// Settings that a driver refuses, by name, with the reasons.
 ///
 /// # Panics
 /// If it takes them.

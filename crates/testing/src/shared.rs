@@ -20,7 +20,7 @@ use crate::this_test;
 const OWNER: &str = "PUBGAUGE_TESTING_OWNER";
 const TOLD: &str = "PUBGAUGE_TESTING_TOLD";
 
-/// What `start` tells of the system called `name`: it is started by the first test of a run that asks for it, and
+/// Text that `start` tells of the system called `name`: it is started by the first test of a run that asks for it, and
 /// stopped when the run is over. Tests that share a system must not disturb each other.
 ///
 /// `start` also gives what stops the system when it is dropped. Without a test runner (`cargo test`) each program of

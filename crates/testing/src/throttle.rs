@@ -125,7 +125,7 @@ impl Drop for Throttle {
 /// for each, before all others, would leave clients and server no processor. So exact are waits with a bound, too.
 const GRAIN_NS: Nanos = 500_000;
 
-/// What the threads of a throttle share.
+/// State that the threads of a throttle share.
 struct SharedLanes {
     server: SocketAddr,
     lanes: [Lane; 2],
@@ -243,7 +243,7 @@ impl SharedLanes {
                 match lane.admit(who, packet, now) {
                     Some((held, _)) if held.is_held => {
                         let queue = queue.clone();
-                        // What comes meanwhile overtakes it.
+                        // Messages that come meanwhile overtake it.
                         scope.spawn(move || {
                             self.sleep_until(held.due_ns) && queue.send(vec![held]).is_ok()
                         });
@@ -315,7 +315,7 @@ impl SharedLanes {
 /// The packets of a stream.
 struct Packets<'a> {
     stream: &'a TcpStream,
-    /// What was read and not taken.
+    /// Bytes that were read and not taken.
     read: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What connections with TLS begin with.
+//! TLS of connections.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::ClientConnection;
 use crate::Error;
 use crate::config::{Broker, TlsFiles};
 
-/// What a connection to each broker begins with, by the broker's number.
+/// TLS of the connection to each broker, by the broker's number.
 #[derive(Default)]
 pub struct Certificates(Vec<Option<(Arc<TlsSetup>, usize)>>);
 

@@ -60,7 +60,7 @@ impl Loop {
         let peer = &mut self.peers[at];
         if let Some(mut link) = peer.link.take() {
             peer.session.leave(&self.asked, link.out());
-            // What the broker does not take now it learns from the end of the connection.
+            // The broker learns what it does not take now from the end of the connection.
             let _ = link.flush();
         }
         let broker = peer.session.broker.clone();
@@ -91,7 +91,7 @@ impl Loop {
                 }
                 LeavingStep::Empty => {
                     peer.session.leave(&self.asked, link.out());
-                    // What the broker does not take now it learns from the end of the connection.
+                    // The broker learns what it does not take now from the end of the connection.
                     let _ = link.flush();
                     peer.drop_link(now);
                     Ok(())

@@ -75,7 +75,7 @@ impl Loop {
             }
             if let Some(link) = peer.link.as_mut().filter(|link| !link.connecting) {
                 peer.session.leave(&self.asked, link.out());
-                // What the broker does not take now it learns from the end of the connection.
+                // The broker learns what it does not take now from the end of the connection.
                 let _ = link.flush();
             }
             self.collector.status.forget(&peer.session.broker);

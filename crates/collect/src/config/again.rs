@@ -71,7 +71,7 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         kafka,
     } = from;
     let place_of = |upload: &Upload| (upload.place.clone(), upload.direct);
-    // What they say may change; the uploads read it themselves.
+    // Their contents may change; the uploads read them themselves.
     let files_of = |upload: &Upload| -> Vec<PathBuf> {
         upload.credentials.paths().map(Path::to_owned).collect()
     };

@@ -63,7 +63,7 @@ pub struct Broker {
     pub password: Option<Secret>,
     /// The certificates for it.
     pub tls: TlsFiles,
-    /// What is asked for there, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
+    /// Address that is asked for there, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
     pub websocket: Option<String>,
 }
 
@@ -161,7 +161,7 @@ fn endpoint(url: &str, steps: &[&str], others: &[Broker], faults: &mut Faults) -
     Some(endpoint)
 }
 
-/// What is asked for at an address of WebSocket.
+/// The address that is asked for at one of WebSocket.
 fn websocket(
     url: &str,
     endpoint: &Endpoint,

@@ -7,7 +7,7 @@ use pubgauge_mqtt_codec::topic;
 use super::faults::{Faults, HOUR, MS, SECOND};
 use super::file::CollectFile;
 
-/// What the topics of canaries begin with where none is given.
+/// Beginning of the topics of canaries where none is given.
 const TOPIC: &str = "collect-canary";
 
 /// A numbered message of the collector's own through each broker.
@@ -24,7 +24,7 @@ impl Canary {
         format!("{}/{collector}", self.topic)
     }
 
-    /// What is subscribed to for it: in the way that the messages are, so that it meets what they meet. No other member
+    /// The filter that is subscribed to for it: in the way that the messages are, so that it meets what they meet. No other member
     /// of the group has this filter.
     pub fn filter_of(&self, collector: &str, group: Option<&str>) -> String {
         let topic = self.topic_of(collector);

@@ -31,7 +31,7 @@ pub(super) const COLLECT: Noun = Noun {
 /// Certificates, as PEM files.
 pub type TlsFiles = pubgauge_driver::Tls;
 
-/// What a collector works with.
+/// A configuration that a collector can work with.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub brokers: Vec<Broker>,
@@ -65,7 +65,7 @@ pub struct Config {
     pub kafka: Option<Kafka>,
 }
 
-/// What a collect file does not say.
+/// Facts that a collect file does not hold.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// Password for the list of brokers, where the file names no other file that has it.

@@ -1,4 +1,4 @@
-//! What is wrong in a configuration, gathered.
+//! Gathers the faults of a configuration.
 
 use std::fs::File;
 use std::io::Read as _;

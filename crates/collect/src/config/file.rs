@@ -15,7 +15,7 @@ pub use broker::{BrokerFile, TlsFile};
 pub use files::FilesFile;
 pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
 
-/// What is to be collected, from where, to where.
+/// A collect file: the messages to collect, from where, to where.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(extend("anyOf" = [{"required": ["brokers"]}, {"required": ["broker"]}]))]
@@ -45,7 +45,7 @@ pub struct CollectFile {
     pub qos: Option<u8>,
     /// Version of MQTT; "5" if absent.
     pub mqtt: Option<Mqtt>,
-    /// What finished files are; "parquet" if absent.
+    /// Form of finished files; "parquet" if absent.
     pub form: Option<Form>,
     /// How Parquet is compressed; "snappy" if absent, which all its readers know.
     pub compression: Option<Compression>,
@@ -146,7 +146,7 @@ impl Mqtt {
     }
 }
 
-/// What finished files are.
+/// Forms of finished files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -236,7 +236,7 @@ pub enum Acknowledge {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PayloadFile {
-    /// What payloads are; "raw" if absent.
+    /// Form of payloads; "raw" if absent.
     pub form: Option<PayloadForm>,
     /// Whether a payload that was decoded is stored as it came, too; true if absent. One that cannot be decoded is
     /// always stored.
@@ -246,7 +246,7 @@ pub struct PayloadFile {
     pub columns: Vec<ColumnFile>,
 }
 
-/// What payloads are.
+/// Forms of payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PayloadForm {
@@ -280,7 +280,7 @@ pub struct ColumnFile {
     /// Type of the column.
     #[serde(rename = "type")]
     pub of: ColumnType,
-    /// What numbers in a column of timestamps count since 1970; "s" if absent.
+    /// Unit of numbers in a column of timestamps, counted since 1970; "s" if absent.
     pub unit: Option<TimeUnit>,
 }
 

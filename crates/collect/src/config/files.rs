@@ -55,7 +55,7 @@ fn check_parts(texts: &[String], written: &CollectFile, faults: &mut Faults) -> 
     parts
 }
 
-/// What a text stands for, behind others; or what is wrong with it, and a hint.
+/// The part that a text stands for, behind others; or the fault in it, and a hint.
 fn check_part(
     text: &str,
     before: &[Part],

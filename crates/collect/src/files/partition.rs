@@ -52,7 +52,7 @@ impl Part {
 pub struct EventTime {
     /// Names of objects and numbers of elements, from the outermost.
     pub steps: Vec<String>,
-    /// What numbers count.
+    /// Unit of the numbers.
     pub unit: TimeUnit,
     /// How far it may be from when the message was received.
     pub within: Duration,
@@ -63,7 +63,7 @@ pub struct EventTime {
 pub struct Partitioning {
     /// From the outermost folder.
     pub parts: Vec<Part>,
-    /// What date and hour are of; of when a message was received if absent.
+    /// Source of date and hour; absent: when a message was received.
     pub event_time: Option<EventTime>,
     /// So many folders get files of one segment at the most, beside one for all others.
     pub most: usize,

@@ -1,4 +1,4 @@
-//! What stands in a segment: its messages, what is torn, and what is damaged.
+//! Reads a segment: its messages, what is torn, and what is damaged.
 //!
 //! A commit is written once the one before it is on disk. Frames that are missing in front of a later commit were
 //! therefore on disk once, and may have been acknowledged: they are *damaged*. Frames that are missing in the last
@@ -21,7 +21,7 @@ pub struct Gap {
     pub damaged: bool,
 }
 
-/// What was found in a segment beside its messages.
+/// Findings in a segment beside its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     /// Messages that were read.
@@ -48,7 +48,7 @@ pub struct SegmentPart<'a> {
     pub is_last: bool,
 }
 
-/// What comes next in a window.
+/// The next entry of a window.
 #[derive(Debug)]
 pub enum Next<'a> {
     Message(Message<'a>),
@@ -142,7 +142,7 @@ impl Reading {
         self.scanned.end = self.at;
     }
 
-    /// What was found. Call it after the last message.
+    /// The findings. Call it after the last message.
     pub fn finish(self) -> Scanned {
         let mut scanned = self.scanned;
         for gap in &mut scanned.gaps {

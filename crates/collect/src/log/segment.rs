@@ -21,14 +21,14 @@ pub const MOST: u64 = 2 << 30;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 28;
 
-/// What a segment's header says.
+/// A segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Number of its first message.
     pub first_seq: u64,
     /// Each of its frames begins with this number.
     pub mark: u32,
-    /// What its messages are to become.
+    /// Form that its messages are to have.
     pub form: Form,
 }
 

@@ -1,4 +1,4 @@
-//! What a broker may send: messages up to a size, and control packets that something asked for.
+//! Bounds of what a broker may send: messages up to a size, and control packets that something asked for.
 
 use pubgauge_mqtt_codec::{DecodeError, PublishHead, QoS, decode_publish_head};
 

@@ -21,7 +21,7 @@ const MOST: usize = 1000;
 /// Packet identifiers: those of SUBSCRIBE and UNSUBSCRIBE are smaller.
 const FIRST_ID: u16 = 60_001;
 
-/// What a canary says.
+/// The contents of a canary.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Said<'a> {
     /// Sixteen digits that no other session has.
@@ -29,7 +29,7 @@ struct Said<'a> {
     number: u64,
 }
 
-/// What became of the canaries of a broker.
+/// Counts of the canaries of a broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Canaries {
     /// Those that the broker has acknowledged.
@@ -243,7 +243,7 @@ impl Canary {
         self.refused.take()
     }
 
-    /// What became of them, if it has changed since it was asked for last, and what was told then.
+    /// Counts of them, if they have changed since it was asked for last, and what was told then.
     pub fn news(&mut self, now: Instant, is_up: bool) -> Option<(Canaries, Option<Canaries>)> {
         let counts = self.counts(now, is_up);
         (self.told.as_ref() != Some(&counts)).then(|| {
@@ -252,7 +252,7 @@ impl Canary {
         })
     }
 
-    /// What became of them; `is_up` is whether the connection stands.
+    /// Counts of them; `is_up` is whether the connection stands.
     fn counts(&self, now: Instant, is_up: bool) -> Canaries {
         let first = self.awaited.front().copied();
         let oldest = first.or(self.sent.map(|(flight, _)| flight));

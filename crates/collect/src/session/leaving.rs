@@ -12,7 +12,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How far the session of a broker is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// What is in it comes out. Nothing came since then, and a ping that was sent since is the one of this number.
+    /// Its messages come out. Nothing came since then, and a ping that was sent since is the one of this number.
     Draining {
         since: Option<Instant>,
         probe: Option<u64>,
@@ -23,7 +23,7 @@ pub enum Leaving {
     Left,
 }
 
-/// What a session that is being given up waits for.
+/// The next event of a session that is being given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeavingStep {
     /// Bytes from the broker, or time.

@@ -1,4 +1,4 @@
-//! What a broker says that does not take a collector, in words.
+//! Answers of a broker that does not take a collector, in words.
 
 use pubgauge_mqtt_codec::{
     ConnAck, Disconnect, PropertyId, ReasonCode, Version, connect_return_code_words,

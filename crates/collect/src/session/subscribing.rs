@@ -58,7 +58,7 @@ impl BrokerSession {
         Ok(())
     }
 
-    /// What is asked for has changed: subscribes to what is `added`, then leaves what is dropped. In this order, so
+    /// Follows a change of the subscriptions: subscribes to what is `added`, then leaves what is dropped. In this order, so
     /// that nothing is missed in between.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub struct Histogram {
     sum: Count,
 }
 
-/// What a histogram holds at a moment.
+/// Counts of a histogram at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Each bound, and how many values are not above it.
@@ -84,7 +84,7 @@ impl Histogram {
         self.sum.add(value);
     }
 
-    /// What it holds now.
+    /// Its counts now.
     pub fn counted(&self) -> Counted {
         let mut count = 0;
         let mut below = |bucket: &Count| {

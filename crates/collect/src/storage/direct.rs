@@ -19,7 +19,7 @@ use crate::notice::{Notice, Watch};
 use crate::store::Failure;
 use objects::Objects;
 
-/// What takes messages in place of a disk.
+/// Takes messages in place of a disk.
 pub trait Sink: Send {
     /// Where it puts them, in words.
     fn description(&self) -> String;

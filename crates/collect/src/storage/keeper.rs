@@ -59,7 +59,7 @@ impl Keeper {
         let is_due = |at: Instant| now.saturating_duration_since(at) >= LOOK_AT_DISK;
         if self.looked_at.is_none_or(is_due) {
             self.looked_at = Some(now);
-            // What it was before is the best that is known.
+            // Without an answer the last one is the best that is known.
             if let Ok(free) = self.log.free_bytes() {
                 let reserve = self.log.reserve_bytes();
                 let disk = DiskStatus { free, reserve };

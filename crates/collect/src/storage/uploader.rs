@@ -64,7 +64,7 @@ impl Uploader {
             match folder.file(&place) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => refused(format!("is not moved: {error}")),
-                // What the list says of another store is no reason to remove it.
+                // An entry about another store is no reason to remove it.
                 Ok(_) if uploaded.is_some_and(|one| one.to == upload.place) => {
                     folder.remove_file(&place)?;
                 }

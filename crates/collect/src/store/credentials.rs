@@ -1,18 +1,18 @@
-//! What opens a store: from the environment, and from files that may change.
+//! Credentials of a store: from the environment, and from files that may change.
 
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What opens a store, by the names of the variables of the environment, in lower case.
+/// Credentials of a store, by the names of the variables of the environment, in lower case.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     environment: Vec<(String, String)>,
     files: Vec<(PathBuf, Vec<(String, String)>)>,
 }
 
-/// What the names of such variables begin with.
+/// Beginnings of the names of such variables.
 const OURS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
 /// Words in the names of those that nobody may see.
@@ -30,7 +30,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// What the environment has.
+    /// Credentials in the environment.
     pub fn of_environment() -> Credentials {
         let all = std::env::vars_os();
         let texts = all.filter_map(|(name, value)| {
@@ -54,7 +54,7 @@ impl Credentials {
         Ok(())
     }
 
-    /// The same, with what the files have now.
+    /// These credentials, with what the files have now.
     ///
     /// # Errors
     /// Why one of them cannot be read, or which line is wrong. A file that had something and has nothing now is being

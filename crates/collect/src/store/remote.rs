@@ -51,7 +51,7 @@ fn kind(place: &StoreAddress) -> Result<(ObjectStoreScheme, Path), (String, &'st
 /// Whether a place is one that objects can be put to, and what opens it is complete. Asks nobody.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// Says what is wrong with it, and what was expected.
 pub fn check(
     place: &StoreAddress,
     credentials: &Credentials,
@@ -205,7 +205,7 @@ impl Store {
         if !what.contains(&cause) {
             what = format!("{what}: {cause}");
         }
-        // What stands behind the `?` of an address may be a signature.
+        // Behind the `?` of an address may be a signature.
         let short = in_short(&what);
         let words = short
             .split_whitespace()
@@ -272,7 +272,7 @@ impl Store {
         Ok((self.fetch(below)? == *bytes).then_some(there))
     }
 
-    /// What the store tells of an object, without its content.
+    /// Asks the store for an object, without its content.
     ///
     /// # Errors
     /// If it is not there, or the store does not answer.

@@ -23,7 +23,7 @@ pub struct Look {
     pub fetch: bool,
 }
 
-/// What became of looking at a file.
+/// The outcome of looking at a file.
 pub enum RemoteFile {
     /// Its length and its tag are as they were told when it was put there.
     Told,

@@ -26,7 +26,7 @@ pub fn content(data: &OpenFolder, entry: &FileEntry) -> Result<Option<Bytes>, St
 /// Checks a file's content against its entry, and gives each of its messages to `count`, if it is whole.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Describes what is wrong with it.
 pub fn read(
     bytes: Bytes,
     entry: &FileEntry,

@@ -1,4 +1,4 @@
-//! What was found in a data folder.
+//! Findings in a data folder.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct Discrepancy {
     pub what: String,
 }
 
-/// What was found in a data folder.
+/// Findings in a data folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
     pub collectors: usize,
@@ -36,9 +36,9 @@ pub struct Verified {
     pub files_elsewhere: u64,
     /// Messages in these.
     pub messages_elsewhere: u64,
-    /// What messages with pubgauge's header tell, by run.
+    /// Counts of messages with pubgauge's header, by run.
     pub streams: Vec<StreamCounts>,
-    /// What the numbers in payloads tell, if they were asked for.
+    /// Findings on the numbers in payloads, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequencesFound>,
     pub faults: Vec<Discrepancy>,

@@ -18,7 +18,7 @@ pub struct OpenSegment {
     file: File,
 }
 
-/// What was found in a segment beside its messages.
+/// Findings in a segment beside its messages.
 pub struct SegmentRead {
     pub next_seq: u64,
     pub unfinished_bytes: u64,

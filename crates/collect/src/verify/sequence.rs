@@ -20,7 +20,7 @@ const END: u64 = 1 << 63;
 /// So many counts with gaps are told, those that lack most, and so many ranges of each.
 const TOLD: (usize, usize) = (1000, 100);
 
-/// What numbers count by.
+/// Scope of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum By {
     Topic,
@@ -47,7 +47,7 @@ struct Count {
     merge_at: usize,
 }
 
-/// What was found of the numbers in payloads.
+/// Findings on the numbers in payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SequencesFound {
     /// Counts: as many as there are values of what numbers count by.
@@ -65,10 +65,10 @@ pub struct SequencesFound {
     pub gaps: Vec<Gap>,
 }
 
-/// What is missing in one count.
+/// Numbers that are missing in one count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// What its numbers count by: the topic, or values.
+    /// Scope of its numbers: the topic, or values.
     pub of: String,
     pub missing: u64,
     /// Ranges of missing numbers, first and last, from the smallest on; not all of them if there are many.
@@ -127,7 +127,7 @@ impl Sequences {
         (number < END).then(|| (by.join(" "), number))
     }
 
-    /// What was found.
+    /// The findings.
     pub fn findings(self) -> SequencesFound {
         let mut found = SequencesFound {
             counts: self.counts.len() as u64,

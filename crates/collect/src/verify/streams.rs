@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use pubgauge_driver::header::{Header, Kind, Mark};
 use serde::Serialize;
 
-/// What the topics of a run begin with when the study names none.
+/// Beginning of the topics of a run whose study names none.
 const ROOT: &str = "pubgauge-";
 
 /// Counts of the measured messages of a run.
@@ -29,7 +29,7 @@ pub struct StreamCounts {
 /// Gathers the headers of messages.
 #[derive(Default)]
 pub struct Streams {
-    /// What was found of each run of pubgauge, by the word of its mark.
+    /// Findings on each run of pubgauge, by the word of its mark.
     runs: BTreeMap<String, NumberRun>,
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum LoginStep {
 /// An answer that a channel waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaits {
-    /// What kind of answer.
+    /// Its kind.
     pub answer: AnswerKind,
     /// Whether it is the last answer that a subscription needs.
     pub subscribed: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Partial {
     pub body: Vec<u8>,
 }
 
-/// What content belongs to.
+/// The owner of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ContentOwner {
     #[default]
@@ -107,7 +107,7 @@ pub(crate) enum ContentOwner {
     Return(Option<u64>),
 }
 
-/// What is kept of a client besides its connection.
+/// State of a client besides its connection.
 pub(crate) struct AmqpClient {
     pub step: LoginStep,
     /// connection.blocked came and connection.unblocked did not.

@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "amqp";
 /// frame that was cut off always has room in it.
 pub(crate) const FRAME_MAX: u32 = 128 << 10;
 
-/// What messages are published to.
+/// The exchange that messages are published to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Exchange {
@@ -25,7 +25,7 @@ pub(crate) enum Exchange {
     Queue,
 }
 
-/// What the server says about published messages.
+/// Answers of the server to published messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Answers {
     #[default]
@@ -95,7 +95,7 @@ impl AmqpOptions {
         }
     }
 
-    /// What every message carries.
+    /// Properties of every message.
     pub fn properties(&self) -> Properties<'_> {
         Properties {
             headers: (!self.headers.is_empty()).then(|| self.headers.as_table()),

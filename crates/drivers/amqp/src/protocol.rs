@@ -1,4 +1,4 @@
-//! What a client does with the frames it gets. No sockets here: bytes come in as a slice, and
+//! Handles the frames that a client gets. No sockets here: bytes come in as a slice, and
 //! what is to be sent is appended to the client's output buffer.
 //!
 //! | channel | method | what happens |

@@ -1,4 +1,4 @@
-//! What the neutral settings become in AMQP 0-9-1, and which of them it cannot honour.
+//! Translates the neutral settings to AMQP 0-9-1, and names those that it cannot honour.
 
 use crate::codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{

@@ -6,7 +6,7 @@ use crate::client::{L, Partial};
 use crate::options::{AmqpOptions, Answers};
 use crate::topics::AmqpTopic;
 
-/// What all clients of a fleet share.
+/// State that all clients of a fleet share.
 pub(crate) struct Amqp {
     pub options: AmqpOptions,
     /// The fleet is being closed: durable sessions end too.

@@ -34,7 +34,7 @@ fn shared_number(index: usize) -> u32 {
     index as u32 + 1
 }
 
-/// What a queue is declared for.
+/// The purpose of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// One client's subscriptions.

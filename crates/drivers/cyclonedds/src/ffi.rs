@@ -150,7 +150,7 @@ pub(crate) struct DataWriter {
 /// does not know its domain.
 pub(crate) struct Reader(NonNull<RawReader>);
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Yes,

@@ -1,4 +1,4 @@
-//! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
+//! Neutral and native settings as QoS policies and configuration of Cyclone DDS.
 
 use pubgauge_dds::settings::{decide_common, is_reliable};
 use pubgauge_driver::{
@@ -73,7 +73,7 @@ impl CycloneOptions {
     }
 }
 
-/// What `settings` become, or every setting that cannot be honoured.
+/// Translates `settings`, or names every setting that cannot be honoured.
 pub(crate) fn resolve(settings: &Settings) -> Resolved<CycloneOptions> {
     let mut answer = Resolution::default();
     let native = CycloneNative::read(settings, &mut answer);

@@ -27,7 +27,7 @@ struct Side {
     ours: Vec<ClientId>,
 }
 
-/// What a client of both sides has seen of one: a change counts once both have it.
+/// Changes that a client of both sides has seen on one: a change counts once both have it.
 #[derive(Default)]
 struct Halves(Vec<(ClientId, bool)>);
 

@@ -4,7 +4,7 @@
 //! The driver adds nothing of its own: each fleet is one fleet of either driver, a client is a
 //! client of the one, the other, or both. A setting is honoured if both honour it.
 //!
-//! What it costs: the threads and the discovery of two participants for each worker. A worker whose
+//! Its cost: the threads and the discovery of two participants for each worker. A worker whose
 //! clients all publish or all subscribe (the engine's usual division) sleeps in the fleet of those
 //! clients, as without this driver. A worker with both kinds cannot sleep in two libraries at once:
 //! it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that a blocked publisher
@@ -70,7 +70,7 @@ impl Driver for Mixed {
         one.map(|_| HOW_TO_LINK)
     }
 
-    /// What each library makes of the settings: one row for each setting, which names both.
+    /// Settings as each library takes them: one row for each setting, which names both.
     fn resolve(
         &self,
         settings: &Settings,

@@ -157,7 +157,7 @@ pub(crate) struct DataWriter(NonNull<RawWriter>);
 #[derive(Debug)]
 pub(crate) struct Reader(NonNull<RawReader>);
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Yes,

@@ -1,4 +1,4 @@
-//! What the neutral and native settings become in Fast DDS's terms.
+//! Neutral and native settings in Fast DDS's terms.
 
 use pubgauge_dds::settings::{decide_common, is_reliable};
 use pubgauge_driver::{
@@ -154,7 +154,7 @@ fn samples_within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
     samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
 }
 
-/// What `settings` become, or every setting that cannot be honoured.
+/// Translates `settings`, or names every setting that cannot be honoured.
 pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<FastOptions> {
     let mut answer = Resolution::default();
     // The other variant has the feature `preset-tuned`.

@@ -8,7 +8,7 @@ use crate::options::MqttOptions;
 use crate::session::{MqttSession, Received, Slot};
 use crate::topics::MqttTopic;
 
-/// What is kept of a client besides its connection. An idle client has no boxed state.
+/// State of a client besides its connection. An idle client has no boxed state.
 pub(crate) struct MqttClient {
     /// The server may keep a session of it beyond its connection.
     pub has_session: bool,
@@ -39,7 +39,7 @@ impl MqttClient {
 /// A client and its connection.
 pub(crate) type L<'a> = ClientLink<'a, MqttClient>;
 
-/// What all clients of a fleet share.
+/// State that all clients of a fleet share.
 pub(crate) struct Mqtt {
     pub options: MqttOptions,
     /// The fleet is being closed: connections from now on have no session and no will.
@@ -48,13 +48,13 @@ pub(crate) struct Mqtt {
     pub bitmap_pool: Vec<Box<Received>>,
     /// Longest packet that is taken from a server, in bytes.
     pub max_in: usize,
-    /// What was removed, and what was left, when the fleet was closed.
+    /// Retained messages that were removed or left when the fleet was closed.
     pub left: Left,
-    /// What the server granted, over all clients that have connected.
+    /// Grants of the server, over all clients that have connected.
     pub granted: Vec<Grant>,
 }
 
-/// What was removed, and what was left, when a fleet was closed.
+/// Retained messages that were removed or left when a fleet was closed.
 #[derive(Default)]
 pub(crate) struct Left {
     /// Retained messages that were removed, each by publishing one empty message.
@@ -80,7 +80,7 @@ impl Mqtt {
 }
 
 impl Left {
-    /// What could not be removed.
+    /// Says which retained messages could not be removed.
     pub fn description(&self) -> Option<String> {
         let mut what = Vec::new();
         if self.retained > 0 {

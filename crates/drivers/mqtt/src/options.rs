@@ -1,4 +1,4 @@
-//! What the neutral settings become in MQTT, and which of them it cannot honour.
+//! Translates the neutral settings to MQTT, and names those that it cannot honour.
 
 use pubgauge_driver::{
     DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session,

@@ -1,4 +1,4 @@
-//! What a client does with the packets it gets. No sockets here: bytes come in as a slice, and
+//! Handles the packets that a client gets. No sockets here: bytes come in as a slice, and
 //! what is to be sent is appended to the client's output buffer.
 //!
 //! | packet | while greeting | while connected |
@@ -61,7 +61,7 @@ pub(crate) fn receive(
                 match link.client.state {
                     State::Connected => control(mqtt, link, packet, events)?,
                     State::Greeting => greeting(mqtt, link, packet, events)?,
-                    // What comes after our DISCONNECT is ignored.
+                    // Bytes after our DISCONNECT are ignored.
                     _ => return Ok(bytes.len()),
                 }
             }
@@ -190,7 +190,7 @@ fn accepted(
         if number(PropertyId::RetainAvailable) == Some(0) && options.retain {
             return lacks("retained messages (last-value)");
         }
-        // What the server says holds in place of what was asked for (5.0 §3.2.2.3.2).
+        // The server's own value holds in place of what was asked for (5.0 §3.2.2.3.2).
         let granted = number(PropertyId::SessionExpiryInterval);
         let shorter = granted.filter(|granted| *granted < options.session_at_least_s);
         if let Some(granted) = shorter.filter(|_| options.durable && !mqtt.leaving) {

@@ -1,4 +1,4 @@
-//! What a client remembers between packets: messages in flight in both directions, and
+//! State of a client between packets: messages in flight in both directions, and
 //! subscriptions that wait for their answer.
 //!
 //! Packet identifiers of PUBLISH are slot numbers plus one, so that an acknowledgement finds its
@@ -14,7 +14,7 @@ use crate::options::MAX_IN_FLIGHT;
 /// Payload buffers of more bytes than this are freed when their message is acknowledged.
 const KEEP_PAYLOAD: usize = 64 << 10;
 
-/// What a message in flight waits for.
+/// The packet that a message in flight waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     /// The slot is free.

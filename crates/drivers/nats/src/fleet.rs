@@ -69,7 +69,7 @@ impl Protocol for Nats {
                 Ok(Some((op, len))) => {
                     at += len;
                     act(self, link, op, events)?;
-                    // What followed INFO was not encrypted: anybody may have sent it.
+                    // Bytes that followed INFO were not encrypted: anybody may have sent it.
                     if link.client.is_in_handshake() && at < bytes.len() {
                         return Err(breach(link, "data between INFO and TLS"));
                     }
@@ -78,7 +78,7 @@ impl Protocol for Nats {
                 Err(what) => return Err(breach(link, what)),
             }
         }
-        // What comes while closing is ignored.
+        // Bytes that come while closing are ignored.
         Ok(bytes.len())
     }
 

@@ -1,4 +1,4 @@
-//! What the neutral settings become in core NATS, and which of them it cannot honour.
+//! Translates the neutral settings to core NATS, and names those that it cannot honour.
 
 use pubgauge_driver::{
     Durability, MessagingPattern, NativeSettings, Resolution, Resolved, Session, Settings, becomes,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::options::NatsOptions;
 use crate::wire::{Op, excerpt};
 
-/// What the server's next PONG is the answer to.
+/// The request that the server's next PONG answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     Connect,
@@ -31,10 +31,10 @@ pub(crate) enum Awaits {
     SignOfLife,
 }
 
-/// What is kept of a client besides its connection.
+/// State of a client besides its connection.
 #[derive(Default)]
 pub(crate) struct NatsClient {
-    /// What the server's next PONGs are the answers to; none while nothing is under way.
+    /// Requests that the server's next PONGs answer; none while nothing is under way.
     #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 32.
     pub pongs: Option<Box<VecDeque<Awaits>>>,
     /// Subscriptions asked for; the last one's number.
@@ -59,7 +59,7 @@ impl Named for NatsTopic {
 /// A client and its connection.
 pub(crate) type NatsLink<'a> = ClientLink<'a, NatsClient>;
 
-/// What all clients of a fleet share.
+/// State that all clients of a fleet share.
 pub(crate) struct Nats {
     pub options: NatsOptions,
     /// Longest message that is taken from a server, header and all, in bytes.
@@ -94,7 +94,7 @@ pub(crate) fn ask(link: &mut NatsLink<'_>, line: &str, awaits: Awaits) {
     pongs.push_back(awaits);
 }
 
-/// What the client does with one operation of the server.
+/// Acts on one operation of the server.
 #[inline]
 pub(crate) fn act(
     nats: &mut Nats,

@@ -57,7 +57,7 @@ pub(crate) enum Request {
     Forget,
 }
 
-/// What a connection needs beyond bytes.
+/// State of a connection beyond its bytes.
 #[derive(Default)]
 pub(crate) struct XmppSession {
     pub step: NegotiationStep,
@@ -121,7 +121,7 @@ impl XmppSession {
     }
 }
 
-/// What is kept of a client besides its connection.
+/// State of a client besides its connection.
 pub(crate) struct XmppClient {
     /// It will subscribe.
     pub subscribes: bool,

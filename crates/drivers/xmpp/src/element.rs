@@ -115,7 +115,7 @@ fn text(raw: &str) -> Result<Cow<'_, str>, XmlError> {
     unescape(raw).map_err(|error| XmlError(error.to_string()))
 }
 
-/// What an element contained, apart from elements.
+/// Text of an element, apart from its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// This part of the input, and no markup.
@@ -143,7 +143,7 @@ pub struct Walk<'i, 's> {
     reader: Reader<&'i [u8]>,
     pub input: &'i str,
     pub scratch: &'s mut Scratch,
-    /// What prefix the stream's own elements have.
+    /// Prefix of the stream's own elements.
     stream_prefix: &'s str,
 }
 

@@ -43,7 +43,7 @@ pub enum FrameError {
     Unbalanced,
 }
 
-/// What the framer is in the middle of.
+/// The construct that the framer is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Inside {
     /// Text, or nothing yet.

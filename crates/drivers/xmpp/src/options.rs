@@ -1,4 +1,4 @@
-//! What the neutral settings become in XMPP, and which of them it cannot honour.
+//! Translates the neutral settings to XMPP, and names those that it cannot honour.
 
 use pubgauge_driver::{
     Durability, MessagingPattern, Resolution, Resolved, Session, Settings, becomes, cannot, spelt,

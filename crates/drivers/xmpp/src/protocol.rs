@@ -1,4 +1,4 @@
-//! What a client does with the stanzas it gets.
+//! Handles the stanzas that a client gets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -73,7 +73,7 @@ pub(crate) fn receive(
             Err(error) => return Err(not_xmpp(link, &error)),
         }
         if link.client.own.session.step == NegotiationStep::Proceed && link.client.has_tls() {
-            // What followed <proceed/> was not encrypted: anybody may have sent it.
+            // Bytes that followed <proceed/> were not encrypted: anybody may have sent it.
             if used < bytes.len() {
                 return Err(link.broken("data between STARTTLS and TLS"));
             }

@@ -65,7 +65,7 @@ pub(crate) struct Account<'a> {
 /// A login in progress.
 pub(crate) struct Login {
     mechanism: Box<dyn Mechanism>,
-    /// What the server's nonce must begin with (RFC 5802 §5.1): our own.
+    /// Our own nonce, with which the server's must begin (RFC 5802 §5.1).
     nonce: Option<Vec<u8>>,
     /// The server has yet to prove that it knows the password.
     unproven: bool,

@@ -12,7 +12,7 @@ use crate::options::XmppOptions;
 use crate::wildcard::Wildcards;
 use crate::write::Template;
 
-/// What is kept of a topic that a client advertised.
+/// A topic that a client advertised.
 pub(crate) struct XmppTopic {
     pub name: Box<str>,
     pub template: Template,
@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
     pub left: u8,
 }
 
-/// What all clients of a fleet share.
+/// State that all clients of a fleet share.
 pub(crate) struct Xmpp {
     pub options: XmppOptions,
     /// The fleet's endpoints, with the XMPP domain and account of each.

@@ -39,7 +39,7 @@ pub enum Stanza {
     Other,
 }
 
-/// What an answer carried.
+/// Contents of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AnswerContent {
     /// The address that was bound.
@@ -53,7 +53,7 @@ pub struct AnswerContent {
 pub struct Failure {
     /// The defined condition, for example `item-not-found`.
     pub condition: String,
-    /// What the server says besides.
+    /// Text of the server.
     pub text: String,
     /// It may work if tried again (RFC 6120 §8.3.2, the type `wait`).
     pub wait: bool,

@@ -218,7 +218,7 @@ pub(crate) fn reply(out: &mut Vec<u8>, id: &str, to: Option<&str>, ping: bool) {
     fill(out, end, &[]);
 }
 
-/// What is the same in every message of a topic.
+/// The part that is alike in every message of a topic.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// Up to the request's number; all of the head for a direct message.

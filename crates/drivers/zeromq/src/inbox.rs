@@ -34,7 +34,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct TopicCache {
     topic: String,
-    /// The same in wire form.
+    /// The message in wire form.
     wire: Vec<u8>,
 }
 

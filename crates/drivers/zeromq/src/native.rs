@@ -21,7 +21,7 @@ pub(crate) enum Framing {
     Multipart,
 }
 
-/// What becomes of filters with `+`, which ZeroMQ, matching prefixes only, does not have.
+/// Handling of filters with `+`, which ZeroMQ, matching prefixes only, does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PlusWildcard {

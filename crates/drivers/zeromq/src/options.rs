@@ -1,4 +1,4 @@
-//! What the neutral and native settings become in libzmq's terms.
+//! Neutral and native settings in libzmq's terms.
 
 use pubgauge_driver::{
     Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
@@ -28,7 +28,7 @@ impl Topology {
     }
 }
 
-/// What becomes of a message that finds the queue full.
+/// Fate of a message that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// The publisher is held back: XPUB with ZMQ_XPUB_NODROP.
@@ -75,7 +75,7 @@ impl ZeromqOptions {
     }
 }
 
-/// What `settings` become, or every setting that cannot be honoured.
+/// Translates `settings`, or names every setting that cannot be honoured.
 pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<ZeromqOptions> {
     let mut answer = Resolution::default();
     let native = NATIVE.read(settings, &mut answer);

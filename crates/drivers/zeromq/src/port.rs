@@ -13,7 +13,7 @@ use crate::zmq::{Context, IntOption, Link, Monitor, Socket, SocketType};
 /// away what it has received and not yet handed out.)
 const NEVER_MS: i32 = 1_000_000_000;
 
-/// What a port is for; also the low bits of its key in the epoll set.
+/// Purpose of a port; also the low bits of its key in the epoll set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// PUB or XPUB; under point-to-point the XPUB that tells where a topic's queue is.

@@ -70,7 +70,7 @@ fn check(code: c_int) -> io::Result<c_int> {
     }
 }
 
-/// What an error of this module means, in words; libzmq's own error numbers included.
+/// Describes an error of this module; libzmq's own error numbers included.
 pub(crate) fn explain(error: &io::Error) -> String {
     let Some(code) = error.raw_os_error() else {
         return error.to_string();
@@ -302,7 +302,7 @@ impl Socket {
         // SAFETY: a live socket and an initialised message.
         let code =
             unsafe { ffi::zmq_msg_recv(&mut message.raw, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
-        // What comes back is never more than the frame has: frames of 2 GiB and more report
+        // The length is never more than the frame has: frames of 2 GiB and more report
         // INT_MAX (zmq.cpp, s_recvmsg), and nobody sends them here.
         message.len = usize::try_from(code).unwrap_or(0);
         if code >= 0 {
@@ -434,7 +434,7 @@ impl Drop for ZmqMessage {
     }
 }
 
-/// What happened to one connection of a monitored socket.
+/// An event of one connection of a monitored socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     /// Both ends have agreed on the protocol.

@@ -23,7 +23,7 @@ pub enum State {
 }
 
 impl State {
-    /// What the loop must know of it.
+    /// The phase that the loop must know.
     #[inline]
     pub(super) fn phase(self) -> ConnectionPhase {
         match self {
@@ -41,7 +41,7 @@ pub struct FleetClient<C> {
     pub state: State,
     /// Stands in the list of clients with bytes to write.
     pub(super) dirty: bool,
-    /// What the loop notes of it.
+    /// Notes of the loop.
     pub(super) marks: Marks,
     /// Reading is paused until the answers are written.
     pub paused: bool,
@@ -76,7 +76,7 @@ pub struct FleetClient<C> {
     pub(super) source: u32,
     /// Its name, as in [`ClientSpec::name`].
     pub name: Box<str>,
-    /// What the protocol keeps of it.
+    /// State of its protocol.
     pub own: C,
 }
 

@@ -1,4 +1,4 @@
-//! What a protocol sees of a connection, and what all clients of a fleet share.
+//! A connection as a protocol sees it, and the state that all clients of a fleet share.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::out::{Out, OutPool};
 use crate::timers::Timers;
 use crate::{login, tls};
 
-/// What all clients of a fleet share, whatever their protocol, apart from the sockets.
+/// State that all clients of a fleet share, whatever their protocol, apart from the sockets.
 #[derive(Default)]
 pub struct Shared {
     /// How the fleet was opened.
@@ -78,7 +78,7 @@ impl Shared {
 pub struct ClientLink<'a, C> {
     pub id: ClientId,
     pub client: &'a mut FleetClient<C>,
-    /// What it shares with the others.
+    /// State that it shares with the others.
     pub shared: &'a mut Shared,
     pub(super) tls: Option<&'a tls::TlsSetup>,
 }
@@ -117,7 +117,7 @@ impl<'a, C> ClientLink<'a, C> {
         &self.shared.endpoints[usize::from(self.client.place)]
     }
 
-    /// The same, for messages.
+    /// Its endpoint, for messages.
     pub fn display_endpoint(&self) -> &str {
         &self.endpoint().shown
     }
@@ -151,7 +151,7 @@ impl<'a, C> ClientLink<'a, C> {
         self.report(events, change);
     }
 
-    /// What was wrong with the login, and what to do, by what the client had to give.
+    /// Why the login was refused, and what to do, by what the client had to give.
     pub fn login_refused(&self) -> (&'static str, String) {
         let password = self.shared.password.is_some();
         login::refused(self.display_endpoint(), self.username().is_some(), password)
@@ -273,7 +273,7 @@ impl<'a, C> ClientLink<'a, C> {
         ))
     }
 
-    /// What the server sent violates the protocol; `hint` says what to look at.
+    /// Says that the server violated the protocol; `hint` says what to look at.
     pub fn protocol_broken(&self, what: impl Display, hint: &str) -> Broken {
         self.broken(format_args!(
             "the server broke the protocol: {what}\n  hint: {hint}"

@@ -199,7 +199,7 @@ impl<P: Protocol> TcpFleet<P> {
         Ok((io, n == room))
     }
 
-    /// The same for a unit larger than half of the shared buffer, whose beginning is in `inbox`.
+    /// Takes in a unit larger than half of the shared buffer, whose beginning is in `inbox`.
     #[allow(clippy::box_collection)] // As it is kept with the client.
     fn take_in_large(
         &mut self,

@@ -34,18 +34,18 @@ impl Default for Tuning {
 pub struct Terms {
     /// The protocol's name.
     pub protocol: &'static str,
-    /// What gathers before it is written.
+    /// Units that gather before they are written.
     pub units: &'static str,
     /// One of the units, written by itself with batching off.
     pub unit: &'static str,
-    /// What `transport` becomes: TCP, and where TLS comes in.
+    /// Mapping of `transport`: TCP, and where TLS comes in.
     pub tcp: &'static str,
     /// Why any other transport is refused.
     pub not_tcp: &'static str,
 }
 
 impl Tuning {
-    /// What the settings make of it. The answers to `batching`, `multicast` and `transport` go to
+    /// Applies the settings. The answers to `batching`, `multicast` and `transport` go to
     /// the table; that to `on-full` depends on the protocol's own window.
     pub fn resolve(
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! What the loop ([`crate::event_loop`]) has done between two sleeps: begin connections, write what
+//! The work of the loop ([`crate::event_loop`]) between two sleeps: begin connections, write what
 //! waits, keep the timers, read what came ([`super::read`]).
 
 use std::os::fd::AsFd;
@@ -133,7 +133,7 @@ impl<P: Protocol> TcpFleet<P> {
         self.settle_debts(id);
     }
 
-    /// What a client is owed once its buffer has room: [`Change::Writable`], and to be read from.
+    /// Gives a client what it is owed once its buffer has room: [`Change::Writable`], and to be read from.
     fn settle_debts(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
         if client.pending() >= OUT_CAP / 2 {

@@ -1,4 +1,4 @@
-//! What rustls does not expose of a certificate (RFC 5280 §4.1): its version, for how long it is
+//! Fields of a certificate that rustls does not expose (RFC 5280 §4.1): its version, for how long it is
 //! valid, its common name, and the key of one of version 1, which rustls does not read.
 
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const SUBJECT_ALT_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 /// 2.5.4.3 (RFC 4519 §2.3).
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// What a certificate claims. None of it is trusted before a signature or a comparison confirms it.
+/// Claims of a certificate. None of it is trusted before a signature or a comparison confirms it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Certificate<'a> {
     /// Version 1 has no extensions, and rustls takes none of that version from a server.

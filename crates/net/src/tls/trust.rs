@@ -353,7 +353,7 @@ pub fn unexpected(endpoint: &str) -> DriverError {
     )
 }
 
-/// What to try where one side speaks TLS and the other does not.
+/// Hint where one side speaks TLS and the other does not.
 pub fn wrong_port(endpoint: &str) -> String {
     let scheme = endpoint.split("://").next().unwrap_or_default();
     let asked =

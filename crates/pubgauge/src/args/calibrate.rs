@@ -40,7 +40,7 @@ pub struct CalibrateArgs {
     /// By how much their limit differs from trial to trial: standard deviation, as a share of it, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value = "0.03", value_parser = noise, requires = "search")]
     pub noise: f64,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }

@@ -15,7 +15,7 @@ first look; --duration is the length of a short trial, 5s if absent, --warm-up
 #[derive(Debug, Args)]
 #[command(after_help = FIND_DEFAULTS)]
 pub struct FindArgs {
-    /// What is made larger until the system gives way: messages a second, devices, topics, bytes of a
+    /// Load that is made larger until the system gives way: messages a second, devices, topics, bytes of a
     /// message, or messages back to back.
     #[arg(long, value_name = "WHAT", value_parser = axes(), default_value = "rate")]
     pub axis: Axis,
@@ -33,7 +33,7 @@ pub struct FindArgs {
     pub run: RunArgs,
 }
 
-/// What `pubgauge find` can make larger, by the keys of a flow.
+/// Loads that `pubgauge find` can make larger, by the keys of a flow.
 fn axes() -> impl TypedValueParser<Value = Axis> {
     PossibleValuesParser::new(Axis::ALL.map(Axis::name))
         .map(|name| Axis::named(&name).unwrap_or(Axis::Rate))

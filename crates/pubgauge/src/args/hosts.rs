@@ -15,7 +15,7 @@ pub struct HostsArgs {
     /// devices come first.
     #[arg(long, value_name = "COMMAND", requires = "at")]
     pub host: Vec<String>,
-    /// The same from a file, which says what each host is for.
+    /// File of hosts, which says what each host is for.
     #[arg(long, value_name = "FILE", requires = "at", conflicts_with = "host")]
     pub hosts: Option<PathBuf>,
     /// An address of this host that the others reach. Systems that are started here listen there.
@@ -40,7 +40,7 @@ pub struct WorkerArgs {
     /// that reaches this host from there.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "clock")]
     pub echo: Option<IpAddr>,
-    /// What the clock of the run reads, by this host's.
+    /// The clock of the run, by this host's.
     #[arg(long, value_name = "NEAR,FAR,DRIFT")]
     pub clock: Option<Course>,
 }

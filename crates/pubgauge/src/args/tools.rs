@@ -16,7 +16,7 @@ pub enum TraceVerb {
     Show {
         /// Trace file: CSV or NDJSON, gzip accepted.
         file: PathBuf,
-        /// What is printed.
+        /// Options of output.
         #[command(flatten)]
         output: Output,
     },
@@ -52,7 +52,7 @@ pub struct ConvertArgs {
     /// Column with the size in bytes.
     #[arg(long, value_name = "COLUMN")]
     pub size: Option<String>,
-    /// The same size for every message, in bytes.
+    /// One size for every message, in bytes.
     #[arg(long, value_name = "BYTES", conflicts_with = "size")]
     pub size_bytes: Option<u32>,
     /// The size of a compact JSON object with these members; $time and $device are known.
@@ -80,12 +80,12 @@ pub struct ConvertArgs {
     /// Sort messages that are out of order, instead of refusing them.
     #[arg(long)]
     pub sort: bool,
-    /// What is printed.
+    /// Options of output.
     #[command(flatten)]
     pub output: Output,
 }
 
-/// What a message may be made to cost the reference broker.
+/// Processor time that a message may be made to cost the reference broker.
 fn message_cost(text: &str) -> Result<Duration, String> {
     let Span(ns) = text.parse::<Span>().map_err(|e| e.to_string())?;
     let cost = Some(Duration::from_nanos(ns)).filter(|cost| *cost <= Duration::from_secs(1));

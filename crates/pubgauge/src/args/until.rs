@@ -7,7 +7,7 @@ use pubgauge_quantities::Span;
 use super::RunArgs;
 use crate::prepare::quantity;
 
-/// What may be spent where nothing is said, in seconds.
+/// Budget where none is given, in seconds.
 const BUDGET_S: f64 = 3600.0;
 
 /// `pubgauge run`.

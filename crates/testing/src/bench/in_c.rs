@@ -15,7 +15,7 @@ pub type Fill = extern "C" fn(*mut c_void, *mut c_char, c_long);
 /// Called for each message received with [`Checked::user`], the message, its length in bytes, and its number from 0.
 pub type Check = extern "C" fn(*mut c_void, *const c_char, usize, c_long);
 
-/// What a plain program's messages are, and who checks them.
+/// Messages of a plain program, and who checks them.
 pub struct Checked {
     before: &'static [u8],
     filler: Filler,

@@ -1,4 +1,4 @@
-//! What the benches share. A bench measures our code and a peer in the same run, and what counts is
+//! Parts that benches share. A bench measures our code and a peer in the same run, and what counts is
 //! the ratio: on a busy machine the figures themselves scatter.
 //!
 //! - A bench reads its [`arguments`]: numbers ([`parse`], [`time`]), names of its parts
@@ -11,7 +11,7 @@
 //! - [`pair`] is a whole bench of publisher and subscriber processes, over a driver or a plain
 //!   program on the same library.
 //!
-//! What one bench alone measures, its timed loop above all, stands in that bench. Everything here
+//! Code that one bench alone measures, its timed loop above all, stands in that bench. Everything here
 //! panics where something fails: there is no figure then.
 
 use std::str::FromStr;
@@ -33,7 +33,7 @@ pub const PAYLOAD: usize = 64;
 /// The mark in the headers of a bench's messages.
 pub const MARK: Mark = Mark::from_seed(1);
 
-/// What the bench was called with, without the word that cargo adds.
+/// Arguments of the bench, without the word that cargo adds.
 pub fn arguments() -> Vec<String> {
     let all = std::env::args().skip(1);
     all.filter(|argument| argument != "--bench").collect()
@@ -66,7 +66,7 @@ pub fn run_parts(parts: &[(&str, fn())]) {
     }
 }
 
-/// What the peer and we came to in each round, in this order.
+/// Figures of the peer and of ours in each round, in this order.
 pub struct Rounds<T>(Vec<[T; 2]>);
 
 /// Ours divided by the peer's, over the rounds.
@@ -142,7 +142,7 @@ pub fn mqtt_bytes(version: Version, packet: Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What the clients of a fleet have come to.
+/// Progress of the clients of a fleet.
 #[derive(Default)]
 pub struct Clients {
     /// How many have connected.

@@ -22,7 +22,7 @@ use super::{MARK, PAYLOAD, Rounds, cpu, header, parse, poll};
 /// Messages published between two looks at the fleet.
 const BURST: usize = 64;
 
-/// What one repeat gave, in messages.
+/// Figures of one repeat, in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     /// Per second between the first and the last that arrived.
@@ -60,7 +60,7 @@ impl Repeat {
 
 /// Which two kinds of program are compared, and how.
 pub struct Pairs<'a> {
-    /// What both are called: a, b.
+    /// Names of both: a, b.
     pub kinds: [&'a str; 2],
     /// At the same time, so that they share whatever the machine has to give; else in turn.
     pub side_by_side: bool,

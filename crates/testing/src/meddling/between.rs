@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Scripted;
 use crate::hostile::{Dice, mutated};
 
-/// What happens to what a server sends, from a byte on.
+/// Changes to what a server sends, from a byte on.
 #[derive(Clone, Copy, Debug)]
 pub enum Meddling {
     /// Each piece is changed.

@@ -8,7 +8,7 @@ use pubgauge_mqtt_codec::{MAX_PACKET_LEN, Packet, Publish, QoS, Version, decode,
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// What is planted in one direction. The default passes everything at once.
+/// Faults that are planted in one direction. The default passes everything at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules {
     /// Clients whose identifier begins so are throttled; all of them if it is empty.
@@ -24,7 +24,7 @@ pub struct Rules {
     /// How long a packet waits at the most before the throttle stops reading from its sender, which TCP holds back
     /// then, by the kernel's buffers later; to half a millisecond. Absent, the throttle reads everything at once.
     pub longest_wait: Option<Duration>,
-    /// What a server at fault makes of each message of these clients.
+    /// Change by a server at fault to each message of these clients.
     pub fault: Option<MessageFault>,
 }
 

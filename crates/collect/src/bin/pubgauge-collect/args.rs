@@ -18,7 +18,7 @@ use pubgauge_command::options::{Login, Output};
     subcommand_negates_reqs = true
 )]
 pub struct CollectArgs {
-    /// What to do instead of collecting.
+    /// An action in place of collecting.
     #[command(subcommand)]
     pub verb: Option<CollectVerb>,
     /// Collect file (TOML, docs/collect.md). Without one, the flags below say what to collect. SIGHUP has it read again.
@@ -48,7 +48,7 @@ pub struct CollectArgs {
     /// Version of MQTT; 5 if absent.
     #[arg(long, value_enum, value_name = "5|3.1.1", conflicts_with = "config")]
     pub mqtt: Option<MqttVersion>,
-    /// What finished files are; Parquet if absent.
+    /// Form of finished files; Parquet if absent.
     #[arg(long, value_enum, value_name = "FORM", conflicts_with = "config")]
     pub form: Option<FileForm>,
     /// Name of this collector, which its files and its sessions carry; in place of the collect file's.
@@ -160,7 +160,7 @@ pub struct VerifyArgs {
     /// are told: the broker has lost these messages, or their publisher. Files that were moved are fetched.
     #[arg(long, value_name = "POINTER")]
     pub sequence: Option<String>,
-    /// What those numbers count by: `topic`, or a JSON Pointer to what tells one publisher, or one start of it, from
+    /// Scope of those numbers: `topic`, or a JSON Pointer to what tells one publisher, or one start of it, from
     /// another. May be given several times.
     #[arg(
         long,
@@ -239,7 +239,7 @@ pub enum MqttVersion {
     V311,
 }
 
-/// What finished files are.
+/// Forms of finished files.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum FileForm {
     /// Apache Parquet.
@@ -248,7 +248,7 @@ pub enum FileForm {
     Ndjson,
 }
 
-/// What a log is.
+/// Forms of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogForm {
     /// In words.

@@ -1,4 +1,4 @@
-//! What happens beside a collection: progress, signs of life, another configuration.
+//! Work beside a collection: progress, signs of life, another configuration.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,12 +19,12 @@ const LINE_EVERY: Duration = Duration::from_secs(60);
 /// How often it is looked what is due.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What happens beside a collection.
+/// Does the work beside a collection.
 pub struct Attendant<'a> {
     pub status: &'a Status,
     pub log: &'a Log,
     pub service: &'a Service,
-    /// What is read again, if the collection comes from a file.
+    /// The file to read again, if the collection comes from one.
     pub file: Option<Again<'a>>,
 }
 

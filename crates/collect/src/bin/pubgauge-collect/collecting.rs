@@ -23,7 +23,7 @@ use crate::{ending, metrics};
 /// How long nothing may come before a collection with `--once` ends.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What a collector is to do.
+/// The task of a collector.
 struct Work<'a> {
     given: Given,
     config: Config,

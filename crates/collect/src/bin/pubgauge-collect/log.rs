@@ -1,4 +1,4 @@
-//! What a collector tells on standard error: in words, with progress in a line of the terminal, or as JSON.
+//! Messages of a collector on standard error: in words, with progress in a line of the terminal, or as JSON.
 
 use std::io::IsTerminal;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::LogForm;
 use crate::progress::Progress;
 
-/// What the program tells beside the collector's notices.
+/// Messages of the program beside the collector's notices.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Own<'a> {
@@ -28,7 +28,7 @@ struct Line<'a, T> {
     level: Level,
     #[serde(flatten)]
     event: &'a T,
-    /// The same in words.
+    /// The message in words.
     message: &'a str,
 }
 
@@ -81,7 +81,7 @@ impl Log {
     /// Tells why it could not be begun or carried through, if the program would not tell it in this form.
     ///
     /// # Errors
-    /// The same, for the program to tell.
+    /// Writes how the program failed, for the program to end with.
     pub fn failed(&self, ending: Ending) -> Result<i32, Ending> {
         if self.form == LogForm::Plain {
             return Err(ending);

@@ -72,7 +72,7 @@ impl Metric {
         units.into_iter().find(ends).unwrap_or_default()
     }
 
-    /// What the name of a sample ends in, beside that of the metric.
+    /// The end of a sample's name, after that of the metric.
     fn suffix(&self) -> &'static str {
         match self.kind {
             MetricType::Counter => "_total",

@@ -1,4 +1,4 @@
-//! What the service manager of systemd is told that started a collector (sd_notify(3)). Elsewhere nobody listens, and nothing is sent.
+//! Messages to the service manager of systemd that started a collector (sd_notify(3)). Elsewhere nobody listens, and nothing is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -17,7 +17,7 @@ pub struct FilesFile {
     /// JSON Pointer (RFC 6901) to the time in payloads that are JSON or CBOR, which date and hour are of: RFC 3339 text, or
     /// a number. When the message was received if absent; so it is for each message that has no time there.
     pub event_time: Option<String>,
-    /// What numbers of the event time count since 1970; "s" if absent.
+    /// Unit of the event time's numbers, counted since 1970; "s" if absent.
     pub event_time_unit: Option<TimeUnit>,
     /// How far the event time may be from when the message was received; 8760h if absent. What is farther goes by when it
     /// was received.

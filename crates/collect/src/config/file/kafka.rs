@@ -58,7 +58,7 @@ pub enum Mechanism {
     /// The password is proved, not sent (RFC 7677).
     #[serde(rename = "SCRAM-SHA-256")]
     ScramSha256,
-    /// The same with SHA-512.
+    /// SCRAM with SHA-512.
     #[default]
     #[serde(rename = "SCRAM-SHA-512")]
     ScramSha512,

@@ -28,7 +28,7 @@ pub struct Row {
 /// Reads a file row group by row group, every column of it.
 ///
 /// # Errors
-/// What cannot be read, in words.
+/// Describes in words what cannot be read.
 pub fn read_columns(
     path: &Path,
     mut take: impl FnMut(Vec<Row>),
@@ -43,7 +43,7 @@ pub fn read_columns(
 /// As [`read_columns`], of a file in memory.
 ///
 /// # Errors
-/// What cannot be read, in words.
+/// Describes in words what cannot be read.
 pub fn read_columns_of(
     bytes: Bytes,
     mut take: impl FnMut(Vec<Row>),

@@ -33,7 +33,7 @@ impl Frames {
     /// from behind the end of the connection.
     ///
     /// # Errors
-    /// What the protocol does not allow.
+    /// Describes what the protocol does not allow.
     pub fn take(&mut self, bytes: &mut Vec<u8>, from: usize) -> Result<(), String> {
         let (mut read, mut kept) = (from, from);
         while self.closed.is_none() {

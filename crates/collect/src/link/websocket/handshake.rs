@@ -110,7 +110,7 @@ fn refusal(error: &Error) -> String {
     }
 }
 
-/// What the handshake reads and writes in place of a socket.
+/// Buffers that the handshake reads and writes in place of a socket.
 #[derive(Default)]
 struct Memory {
     unread: io::Cursor<Vec<u8>>,

@@ -35,7 +35,7 @@ pub struct Kafka {
     runtime: Runtime,
     partitions: Vec<PartitionClient>,
     place: String,
-    /// What is not confirmed yet.
+    /// Batches that are not confirmed yet.
     batches: VecDeque<Batch>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::DecodeError;
 
-/// What a client sends first (§2.2.4).
+/// The first bytes of a client (§2.2.4).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 
 /// Bytes of a frame that are not payload: seven before it, one after it.
@@ -35,7 +35,7 @@ pub struct Frame<'a> {
     pub kind: FrameKind,
     /// Its channel; 0 is the connection itself.
     pub channel: u16,
-    /// What it carries.
+    /// Its contents.
     pub payload: &'a [u8],
 }
 

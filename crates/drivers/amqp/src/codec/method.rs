@@ -131,7 +131,7 @@ methods! {
         version_major: u8,
         /// 9
         version_minor: u8,
-        /// What it is and can do.
+        /// Its name, version and capabilities.
         server_properties: Table<'a>,
         /// SASL mechanisms, separated by spaces.
         mechanisms: Long<'a>,
@@ -140,7 +140,7 @@ methods! {
     }
     /// The client names its properties and logs in.
     ConnectionStartOk 10 11 "connection.start-ok" {
-        /// What it is and can do.
+        /// Its name, version and capabilities.
         client_properties: Table<'a>,
         /// The SASL mechanism it has chosen.
         mechanism: &'a [u8],
@@ -329,7 +329,7 @@ methods! {
         /// 0.
         reserved_1: u16,
         exchange: &'a [u8],
-        /// What it routes by.
+        /// Key that it routes by.
         routing_key: &'a [u8],
         /// See [`MANDATORY`].
         bits: u8,
@@ -340,7 +340,7 @@ methods! {
         reply_code: u16,
         reply_text: &'a [u8],
         exchange: &'a [u8],
-        /// What it routes by.
+        /// Key that it routes by.
         routing_key: &'a [u8],
     }
     /// A message for a consumer; header and body follow.
@@ -352,7 +352,7 @@ methods! {
         redelivered: u8,
         /// The exchange it was published to.
         exchange: &'a [u8],
-        /// What it was routed by.
+        /// Key that it was routed by.
         routing_key: &'a [u8],
     }
     /// Acknowledges a delivery; from the server: confirms a published message (extension).

@@ -144,7 +144,7 @@ impl ZeromqFleet {
         self.news.push_back((id, Change::Failed(why.into())));
     }
 
-    /// What libzmq still holds for a subscriber is delivered before its failure is reported:
+    /// Messages that libzmq still holds for a subscriber are delivered before its failure is reported:
     /// whoever acts on a failure may close the socket.
     pub(super) fn fail_once_drained(&mut self, id: ClientId, why: impl Into<Failure>) {
         let at_last = self.clock.now() + LAST_WORDS;

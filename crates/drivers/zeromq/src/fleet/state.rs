@@ -1,4 +1,4 @@
-//! What a fleet keeps: its clients, their sockets and queues.
+//! State of a fleet: its clients, their sockets and queues.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

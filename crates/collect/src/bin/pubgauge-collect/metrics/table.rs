@@ -19,7 +19,7 @@ pub struct Metric {
 /// Where the value of a metric comes from.
 #[derive(Clone, Copy)]
 pub enum Value {
-    /// What the program is.
+    /// Facts about the program.
     Info,
     /// The only value, if there is one.
     One(fn(&Status, Instant) -> Option<f64>),
