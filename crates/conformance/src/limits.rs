@@ -9,7 +9,7 @@ use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;
 use pubgauge_driver::settings::{Batching, OnFull};
 
-/// Messages for the check of the rate that [`Capability::asks`](pubgauge_driver::Capability::asks)
+/// Messages for the check of the rate that [`Capability::requesting_settings`](pubgauge_driver::Capability::requesting_settings)
 /// asks for.
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;

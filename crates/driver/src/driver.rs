@@ -133,7 +133,7 @@ pub trait Driver: Send + Sync {
 }
 
 impl Capability {
-    /// The first of [`Capability::asks`] that a system like `target` honours.
+    /// The first of [`Capability::requesting_settings`] that a system like `target` honours.
     pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
         self.requesting_settings()
             .into_iter()

@@ -55,7 +55,7 @@ fn check(w0: u64, w1: u64) -> u64 {
 pub struct Mark([u64; 2]);
 
 impl Mark {
-    /// A mark that no other run has, drawn from 32 random bits, as many as its [`Mark::word`] has: whoever sees a
+    /// A mark that no other run has, drawn from 32 random bits, as many as its [`Mark::hex_digits`] has: whoever sees a
     /// trial's topics can read its headers ([`Mark::of_word`]).
     pub fn random() -> Self {
         // The standard library seeds each `RandomState` from the operating system's random numbers.

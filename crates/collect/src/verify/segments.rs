@@ -28,9 +28,23 @@ pub struct SegmentRead {
 /// A segment that is none, and why it is not read.
 pub type NoSegment = (PathBuf, String);
 
+/// How often a log is listed in which no segment is found.
+const LISTINGS: usize = 10;
+
 /// Opens all segments of a log; those that are links, devices or pipes, and those that were set aside, are told beside the
 /// others.
 pub fn open(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>)> {
+    for _ in 1..LISTINGS {
+        let found = open_listed(folder)?;
+        if !found.0.is_empty() {
+            return Ok(found);
+        }
+        // A collector that runs has begun a segment since, and made the one that was listed into files.
+    }
+    open_listed(folder)
+}
+
+fn open_listed(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>)> {
     let (mut open, mut refused) = (Vec::new(), Vec::new());
     for name in folder.names()? {
         if name.to_str().is_some_and(|name| name.ends_with(ASIDE)) {

@@ -7,6 +7,7 @@ use pubgauge_driver::Settings;
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::model::{Reason, Rule, Status, Trial};
 use pubgauge_figures::search::{LimitedBy, NoteOf, Purpose, Search, SearchStep, StepOutcome};
+use pubgauge_results::verdict::judge;
 use pubgauge_runner::searching::{conclude, judge_step, next};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Axis, Question, Step};
@@ -480,9 +481,11 @@ fn what_others_may_have_done_is_no_limit() {
     trial.circumstances.cores = 2;
     trial.system_cpu_s = Some(0.2);
     trial.worker_load.machine_others = Some(1.8);
+    trial.verdict.others_busy = judge(&trial).others_busy;
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Client);
     assert!(judge_step(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
+    trial.verdict.others_busy = judge(&trial).others_busy;
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
     // So does what a hypervisor took.
     let stolen = Reason::new(Rule::TimeStolen, "a hypervisor took 5 % of the time");
