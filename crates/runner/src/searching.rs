@@ -120,10 +120,7 @@ pub fn stored_step(number: u32, step: Step) -> Option<SearchStep> {
 pub fn settling_s(trial: &Trial) -> f64 {
     const MARGIN: f64 = 1.25;
     const MOST_S: f64 = 60.0;
-    let left = trial
-        .series
-        .last()
-        .map_or(0, |last| last.traffic.backlog.max(0));
+    let left = trial.series.last().map_or(0, |last| last.traffic.backlog);
     let needed = left as f64 / trial.messages.delivered_msgs_per_s.max(1.0) * MARGIN;
     needed.min(MOST_S)
 }

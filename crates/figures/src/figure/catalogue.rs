@@ -759,7 +759,7 @@ const fn times(
 
 impl Times {
     /// They count from when a message was due.
-    const fn from_due(self) -> Times {
+    const fn counted_from_due(self) -> Times {
         Times {
             from_due: true,
             ..self
@@ -798,7 +798,7 @@ pub(super) const TIMES: [Times; 7] = [
         |p| Some(&p.messages.latency_ns),
         "from the intended send time to arrival",
     )
-    .from_due(),
+    .counted_from_due(),
     times(
         "latency-from-send",
         "latency_from_send_ns",
@@ -818,7 +818,7 @@ pub(super) const TIMES: [Times; 7] = [
         |p| p.messages.round_trip_ns.as_ref(),
         "from the intended send time of a question to its answer",
     )
-    .from_due(),
+    .counted_from_due(),
     times(
         "acknowledgement",
         "acknowledgement_ns",
@@ -832,7 +832,7 @@ pub(super) const TIMES: [Times; 7] = [
         |p| p.messages.half_round_trip_ns.as_ref(),
         "half of each round trip",
     )
-    .from_due(),
+    .counted_from_due(),
     times(
         "machine-noise",
         "noise_ns",

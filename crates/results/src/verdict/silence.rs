@@ -42,9 +42,7 @@ fn within_course(course: &[(f64, u64)], due: &[u64]) -> f64 {
 pub(super) fn queue_at_end(trial: &Trial) -> u64 {
     let measured = |record: &&SeriesRecord| record.traffic.t_s <= trial.duration_s + 1e-9;
     let last = trial.series.iter().rfind(measured);
-    last.map_or(0, |last| {
-        last.traffic.backlog.max(0) as u64 + last.traffic.waiting
-    })
+    last.map_or(0, |last| last.traffic.backlog + last.traffic.waiting)
 }
 
 #[cfg(test)]

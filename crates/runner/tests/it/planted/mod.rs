@@ -231,7 +231,7 @@ impl Run {
             // which of the lost ones were.
             let added: u64 = drain.iter().map(|s| s.traffic.due).sum();
             let left = drained + t.shortfall.under_way + warm_up_left;
-            let backlog = end.traffic.backlog as u64 + added;
+            let backlog = end.traffic.backlog + added;
             let lost_late = added.min(t.shortfall.lost + self.record.sum().warm_up_passed_over);
             // A message that was rejected in the drain was under way until then.
             let rejected_late = rejected * u64::from(t.workload.subscribers);
