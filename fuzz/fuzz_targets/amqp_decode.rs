@@ -19,13 +19,18 @@ fuzz_target!(|data: &[u8]| {
                 if let Ok(method) = Method::decode(frame.payload) {
                     // What was understood is written the same, tables as they are.
                     let mut wire = Vec::new();
-                    method.encode(frame.channel, &mut wire).expect("it was on the wire");
+                    method
+                        .encode(frame.channel, &mut wire)
+                        .expect("it was on the wire");
                     assert_eq!(wire, rest[..len]);
                 }
             }
             FrameKind::Header => {
                 if let Ok(header) = ContentHeader::decode(frame.payload) {
-                    let _ = header.properties.message_id.and_then(PublishTemplate::read_id);
+                    let _ = header
+                        .properties
+                        .message_id
+                        .and_then(PublishTemplate::read_id);
                     if let Some(headers) = header.properties.headers {
                         let _ = headers.iter().count();
                     }

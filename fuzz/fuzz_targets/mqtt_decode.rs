@@ -16,7 +16,9 @@ fuzz_target!(|data: &[u8]| {
                 _ => version,
             };
             let mut again = Vec::new();
-            packet.encode(version, &mut again).expect("what was decoded can be encoded");
+            packet
+                .encode(version, &mut again)
+                .expect("what was decoded can be encoded");
             let (back, _) = decode(&again, version, usize::MAX)
                 .expect("what was encoded is valid")
                 .expect("and whole");

@@ -3,16 +3,23 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubgauge_hosts::{Hello, Key, EchoPacket, read_hosts};
+use pubgauge_hosts::{EchoKey, EchoPacket, Hello, read_hosts};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(Some(hello)) = Hello::read(&mut &data[..])
         && hello.check().is_ok()
     {
         let names = [&hello.machine.host, &hello.interface];
-        assert!(names.iter().all(|name| name.chars().all(|c| (' '..='~').contains(&c))));
+        assert!(
+            names
+                .iter()
+                .all(|name| name.chars().all(|c| (' '..='~').contains(&c)))
+        );
     }
-    assert_eq!(EchoPacket::decode(data, &Key::from_bytes([7; 32])), None);
+    assert_eq!(
+        EchoPacket::decode(data, &EchoKey::from_bytes([7; 32])),
+        None
+    );
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(hosts) = read_hosts(text, None)
     {

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubgauge_export::Format;
-use pubgauge_export::tables::Run;
+use pubgauge_export::tables::NamedRun;
 use pubgauge_report::{Logs, page, table};
 use pubgauge_results::store;
 
@@ -14,8 +14,17 @@ fuzz_target!(|data: &[u8]| {
         Ok(results) => {
             let _ = table(&results, 80);
             let _ = page(&results, &Logs::default());
-            let run = Run { name: "fuzz", results: &results };
-            for table in [run.trials(), run.flows(), run.windows(), run.series(), run.searches()] {
+            let run = NamedRun {
+                name: "fuzz",
+                results: &results,
+            };
+            for table in [
+                run.trials(),
+                run.flows(),
+                run.windows(),
+                run.series(),
+                run.searches(),
+            ] {
                 let _ = Format::Csv.write(table, &mut std::io::sink());
             }
         }

@@ -9,5 +9,8 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let (first, rest) = stream.split_at(usize::from(*cut).min(stream.len()));
-    assert_eq!(read_stream(&[first, rest]).ok(), read_stream(&[stream]).ok());
+    assert_eq!(
+        read_stream(&[first, rest]).ok(),
+        read_stream(&[stream]).ok()
+    );
 });

@@ -98,7 +98,7 @@ fn spent_s(done: &[Trial]) -> f64 {
 /// How cells are compared, in words.
 ///
 /// # Errors
-/// As [`Pairs::of`].
+/// As [`Pairs::from_plan`].
 pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(pairs) = Pairs::from_plan(plan)? else {
         return Ok(None);

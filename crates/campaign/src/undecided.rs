@@ -160,7 +160,7 @@ fn spent_s(trials: &[Trial], round: u32) -> f64 {
 }
 
 impl Proposer<'_> {
-    /// Lets [`Proposer::again`] propose trials that take so many seconds at most, beyond those of the plan.
+    /// Lets [`Proposer::propose_repeat`] propose trials that take so many seconds at most, beyond those of the plan.
     pub fn until_decided(mut self, budget_s: Option<f64>) -> Self {
         self.budget_s = budget_s;
         self

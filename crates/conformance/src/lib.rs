@@ -83,7 +83,7 @@ pub fn check(
 }
 
 /// Runs all checks, also those that stop or kill the system's server. Where the server ends by itself in a check
-/// ([`Lifecycle::ended`]), that is the outcome of this check, and the last one.
+/// ([`Lifecycle::exit_reason`]), that is the outcome of this check, and the last one.
 pub fn check_with_kill(
     driver: &dyn Driver,
     target: &Target,

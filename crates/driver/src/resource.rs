@@ -59,7 +59,7 @@ impl Resource {
         Resource::of_errno(attempt, error.raw_os_error()?)
     }
 
-    /// [`Resource::ended`] for a bare error number.
+    /// [`Resource::exhausted_by`] for a bare error number.
     pub fn of_errno(attempt: Attempt, errno: i32) -> Option<Resource> {
         match (errno, attempt) {
             (libc::EMFILE | libc::ENFILE, _) => Some(Resource::Descriptors),

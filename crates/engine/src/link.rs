@@ -1,6 +1,6 @@
 //! The link between the conductor and a worker: plain, versioned data in both directions.
 //!
-//! A [`Place`] starts workers: in this process ([`Here`]), or other processes. Wherever a worker is, it
+//! A [`WorkerSite`] starts workers: in this process ([`Here`]), or other processes. Wherever a worker is, it
 //! gets an [`Order`], then [`Command`]s, and answers with [`Report`]s.
 
 pub(crate) mod allowance;

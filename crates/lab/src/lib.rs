@@ -1,6 +1,6 @@
 //! Emulated networks on one machine: hosts with links of a given rate, delay and loss around one switch.
 //!
-//! A [`pubgauge_network::Network`] is plain data. [`NetworkPlan::of`] is a pure function from it to the scripts that make it;
+//! A [`pubgauge_network::Network`] is plain data. [`NetworkPlan::for_network`] is a pure function from it to the scripts that make it;
 //! [`Lab::up`] executes them. Each host is a network namespace, and so is the switch, a bridge: the machine's own
 //! interfaces, routes and rules are never touched. The namespaces have no names: open files of this process keep them,
 //! and the kernel removes them when it ends, in whatever way.

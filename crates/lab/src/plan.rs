@@ -77,7 +77,7 @@ pub fn states_script(states: &[(Host, LinkState)]) -> String {
 /// ([`NetworkPlan::shape_only`]).
 ///
 /// # Errors
-/// As [`NetworkPlan::of`].
+/// As [`NetworkPlan::for_network`].
 pub fn possible(network: &Network, backends: &Backends) -> Result<bool, PlanError> {
     let means = shape::Means::choose(network, backends)?;
     let mut hosts = network.hosts();

@@ -257,7 +257,7 @@ pub struct TcpFleet<P: Protocol> {
 }
 
 impl<P: Protocol> TcpFleet<P> {
-    /// A fleet without clients, whose endpoints are those that [`crate::pair::places`] gave.
+    /// A fleet without clients, whose endpoints are those that [`crate::pair::parse_places`] gave.
     ///
     /// # Errors
     /// Certificates that cannot be read, no more descriptors.

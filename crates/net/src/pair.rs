@@ -25,7 +25,7 @@ pub fn parse_both<E: Clone>(
 }
 
 /// All places of a target's endpoints, two for each, in the order of [`place_of`]. `parse` reads those of one URL, by
-/// [`both`].
+/// [`parse_both`].
 ///
 /// # Errors
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
@@ -47,7 +47,7 @@ pub fn parse_places<E: Clone>(
     Ok(pairs?.concat())
 }
 
-/// [`places`], where nothing but [`Endpoint::parse`] has to be known of an endpoint.
+/// [`parse_places`], where nothing but [`Endpoint::parse`] has to be known of an endpoint.
 ///
 /// # Errors
 /// The same.
@@ -56,7 +56,7 @@ pub fn plain_places(urls: &[String], protocol: &Addressing) -> Result<Vec<Endpoi
     parse_places(urls, protocol, |url| parse_both(url, parse))
 }
 
-/// The index into `places` places ([`places`]) that a client connects to.
+/// The index into `places` places ([`parse_places`]) that a client connects to.
 ///
 /// # Errors
 /// If the target has no such endpoint.

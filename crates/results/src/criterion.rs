@@ -97,7 +97,7 @@ impl Bearing {
 ///   programs kept the machine busy. An upper bound on a percentile of latency is also compared with that of the slowest
 ///   subscriber, where this is certainly beyond it. A one-way time that clocks of two hosts are known too badly for meets
 ///   an upper bound that it is below at all events.
-/// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
+/// - A broken trial in which the system failed ([`system_failed`](pubgauge_figures::Verdict::system_failed)) fails an upper bound on latency (also of round trips and
 ///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
 ///   can be compared, and is undecided.
 /// - Counts ([`figure`] names such as `lost`) are compared.
@@ -105,7 +105,7 @@ impl Bearing {
 /// - A host-bound trial is compared by its rates.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
 /// - A client-bound or host-bound trial meets an upper bound on a time that counts from when a message was due, if that
-///   contains the client's lateness and nothing else was amiss ([`Verdict::latency_is_upper_bound`]).
+///   contains the client's lateness and nothing else was amiss ([`Verdict::latency_is_upper_bound`](pubgauge_figures::Verdict::latency_is_upper_bound)).
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparator::{AtLeast, AtMost, Equal, Greater, Less};

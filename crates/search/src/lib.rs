@@ -1,7 +1,7 @@
 //! The search for a limit: the highest load at which a system stays within what is asked of it.
 //!
 //! A search is a list of what was seen, and two pure functions over it: [`next`] says what to measure
-//! next, [`found`] between which loads the limit lies. A search that was cut off goes on from its list,
+//! next, [`estimate_limit`] between which loads the limit lies. A search that was cut off goes on from its list,
 //! and the same list always leads to the same step.
 //!
 //! Bayesian search over a noisy threshold. Each trial is within what was asked for or beyond it; the

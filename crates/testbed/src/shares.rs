@@ -6,7 +6,7 @@
 //! pubgauge's own group or in one around it: processor time as a quota for each period of 10 ms,
 //! memory as a limit without swap. Where that is not possible, processor time is held by affinity
 //! to a number of processors, rounded up, and both by the system's own settings where its file
-//! names them. [`Held::not_held`] says what was not possible.
+//! names them. [`HeldShare::not_held`] says what was not possible.
 //!
 //! A host of a given size ([`HostShare`]) is a group that several processes enter. pubgauge removes it; where pubgauge
 //! was killed, the guard of the last of them does.

@@ -28,7 +28,7 @@ pub struct Workload {
 pub struct Device {
     /// Its name, unique in the workload; becomes the client identifier.
     pub name: String,
-    /// The broker that it connects to, from 0; see [`Workload::over`].
+    /// The broker that it connects to, from 0; see [`Workload::spread_over`].
     #[serde(default)]
     pub broker: u32,
     /// The device that this is a further connection of, where a device has one to each of several

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Credentials, Failure, Object, Place};
+use super::{Credentials, Failure, Object, StoreAddress};
 
 const ABSENT: &str = "this program is built without object storage";
 
@@ -16,7 +16,7 @@ pub enum Store {}
 ///
 /// # Errors
 /// Always: what is missing, and what to do.
-pub fn check(_: &Place, _: &Credentials) -> Result<(), (String, &'static str)> {
+pub fn check(_: &StoreAddress, _: &Credentials) -> Result<(), (String, &'static str)> {
     Err((ABSENT.into(), "build it with the feature `upload`"))
 }
 
@@ -25,7 +25,7 @@ impl Store {
     ///
     /// # Errors
     /// Always.
-    pub fn open(_: &Place, _: &Credentials, _: Duration) -> Result<Store, Failure> {
+    pub fn open(_: &StoreAddress, _: &Credentials, _: Duration) -> Result<Store, Failure> {
         let what = ABSENT.into();
         Err(Failure {
             what,

@@ -11,7 +11,7 @@ const LONGEST: usize = 1 << 30;
 /// Writes one frame at once.
 ///
 /// # Errors
-/// As [`put`].
+/// As [`write_frame`].
 pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     write_frame(out, what)?;
     out.flush()
