@@ -152,7 +152,7 @@ impl Collecting {
         })
     }
 
-    /// Changes by a notice.
+    /// The changes of the client that a notice brings.
     pub(crate) fn apply_notice(&mut self, notice: Notice) -> Vec<Change> {
         if let Some(why) = failure(&notice) {
             let failed = Change::Failed(why.to_owned().into());
@@ -182,7 +182,7 @@ impl Collecting {
         }
     }
 
-    /// Changes by its end.
+    /// The changes of the client that its end brings.
     pub(crate) fn apply_end(&mut self, outcome: Result<(), String>) -> Vec<Change> {
         self.connected = false;
         match outcome {

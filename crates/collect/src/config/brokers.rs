@@ -63,7 +63,7 @@ pub struct Broker {
     pub password: Option<Secret>,
     /// The certificates for it.
     pub tls: TlsFiles,
-    /// Address that is asked for there, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
+    /// URL that the WebSocket handshake asks for, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
     pub websocket: Option<String>,
 }
 
@@ -161,7 +161,7 @@ fn endpoint(url: &str, steps: &[&str], others: &[Broker], faults: &mut Faults) -
     Some(endpoint)
 }
 
-/// The address that is asked for at one of WebSocket.
+/// The URL that the WebSocket handshake asks for; `None` where MQTT is spoken over TCP.
 fn websocket(
     url: &str,
     endpoint: &Endpoint,

@@ -16,6 +16,9 @@ macro_rules! evidence {
         }
 
         impl Evidence {
+            #[cfg(test)]
+            const ALL: &[Evidence] = &[$(Evidence::$name),+];
+
             /// Its unit.
             pub const fn unit(self) -> Unit {
                 match self {
@@ -163,4 +166,25 @@ evidence! {
     QuotaCores: Cores,
     /// Share of a link's rate that was in use.
     LinkShare: Share,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Figure;
+
+    /// A figure that trials have, too, means the same there.
+    #[test]
+    fn names_of_the_catalogue_have_its_units() {
+        let mut shared = 0;
+        for evidence in Evidence::ALL {
+            let name = serde_json::to_value(evidence).unwrap();
+            let Some(figure) = Figure::named(name.as_str().unwrap()) else {
+                continue;
+            };
+            assert_eq!(evidence.unit(), figure.unit, "{evidence:?}");
+            shared += 1;
+        }
+        assert!(shared > 5, "{shared}");
+    }
 }

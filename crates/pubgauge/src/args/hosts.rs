@@ -40,7 +40,7 @@ pub struct WorkerArgs {
     /// that reaches this host from there.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "clock")]
     pub echo: Option<IpAddr>,
-    /// The clock of the run, by this host's.
+    /// How the run's clock differs from this host's.
     #[arg(long, value_name = "NEAR,FAR,DRIFT")]
     pub clock: Option<Course>,
 }
