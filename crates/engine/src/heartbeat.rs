@@ -27,6 +27,8 @@ struct Beats {
     stalls: Vec<Range<Nanos>>,
     /// When it should wake next.
     due: Nanos,
+    /// The most that it waited for a processor between two readings since it began, ns.
+    longest_wait: Nanos,
 }
 
 fn locked(beats: &Mutex<Beats>) -> MutexGuard<'_, Beats> {
@@ -44,6 +46,7 @@ impl Heartbeat {
             beats: Arc::new(Mutex::new(Beats {
                 stalls: Vec::new(),
                 due: Nanos::MAX,
+                longest_wait: 0,
             })),
             end: None,
             thread: None,
@@ -62,6 +65,7 @@ impl Heartbeat {
                 let mut told = locked(&told);
                 told.stalls.extend(stall);
                 told.due = rounds.due;
+                told.longest_wait = told.longest_wait.max(rounds.waited);
             }
         });
         let thread = thread.map_err(|error| {
@@ -77,8 +81,11 @@ impl Heartbeat {
 
     /// The times in which it stood still, with one that goes on.
     pub fn stalls(&self, measurement: &Range<Nanos>) -> Stalls {
-        let mut all = Stalls::default();
         let beats = locked(&self.beats);
+        let mut all = Stalls {
+            longest_wait: beats.longest_wait,
+            ..Stalls::default()
+        };
         for stall in &beats.stalls {
             all.add(stall.clone(), measurement);
         }

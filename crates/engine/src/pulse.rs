@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pubgauge_driver::{Clock, Nanos};
 
-use crate::usage::accounted;
+use crate::usage::{running, waiting};
 
 /// Shortest delay of the loop that counts.
 pub const FLOOR: Nanos = 5_000_000;
@@ -31,6 +31,9 @@ pub struct Stalls {
     pub longest: Nanos,
     /// Before and after the measurement, ns.
     pub outside: Nanos,
+    /// The most that the thread waited for a processor between two readings of the kernel's times within the measurement,
+    /// some 20 ms apart, ns: no single wait was longer.
+    pub longest_wait: Nanos,
 }
 
 impl Stalls {
@@ -64,6 +67,9 @@ impl Pulse {
         if let Some(stall) = self.rounds.beat(now) {
             self.stalls.add(stall, measurement);
         }
+        if measurement.contains(&now) {
+            self.stalls.longest_wait = self.stalls.longest_wait.max(self.rounds.waited);
+        }
     }
 
     /// The loop sleeps until `until` at the latest.
@@ -90,6 +96,9 @@ pub struct Rounds {
     pub due: Nanos,
     read_at: Nanos,
     accounts: Nanos,
+    waiting: Nanos,
+    /// For how long the thread waited for a processor between the last two readings, ns.
+    pub waited: Nanos,
 }
 
 impl Rounds {
@@ -100,6 +109,8 @@ impl Rounds {
             due: Nanos::MAX,
             read_at: 0,
             accounts: 0,
+            waiting: 0,
+            waited: 0,
         }
     }
 
@@ -129,7 +140,10 @@ impl Rounds {
     fn read(&mut self, now: Nanos) {
         self.read_at = now;
         if !self.simulated {
-            self.accounts = self.accounts.max(accounted());
+            let waiting = waiting();
+            self.waited = waiting.saturating_sub(self.waiting);
+            self.waiting = waiting;
+            self.accounts = self.accounts.max(running() + waiting);
         }
     }
 }
@@ -170,6 +184,7 @@ mod tests {
             within: 890 * MS,
             longest: 600 * MS,
             outside: 200 * MS,
+            longest_wait: 0,
         };
         assert_eq!(pulse.stalls, expected);
     }

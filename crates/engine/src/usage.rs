@@ -171,6 +171,7 @@ impl UsageReading {
             // The worker's pulse adds these.
             own_stalled: 0,
             longest_stall: 0,
+            longest_wait: 0,
             voluntary_switches: self.voluntary.saturating_sub(earlier.voluntary),
             involuntary_switches: self.involuntary.saturating_sub(earlier.involuntary),
             machine: (self.machine.zip(earlier.machine)).map(|(to, from)| to.since(&from)),

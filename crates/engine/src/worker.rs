@@ -422,11 +422,15 @@ impl Worker {
         let start = self.start_reading.or(self.warm_up_reading);
         if let (None, Some(start)) = (&self.usage, start) {
             let Stalls {
-                within, longest, ..
+                within,
+                longest,
+                longest_wait,
+                ..
             } = self.stalls();
             self.usage = Some(Usage {
                 own_stalled: within,
                 longest_stall: longest,
+                longest_wait,
                 ..self.reading().since(&start)
             });
         }

@@ -276,12 +276,12 @@ fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
 }
 
 fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
-    let busiest = |role: Role, of: fn(&Usage) -> Nanos| {
+    let busiest = |role: Role, time: fn(&Usage) -> Nanos| {
         record
             .recordings
             .iter()
             .filter(|r| r.role == role && r.usage.span > 0)
-            .map(|r| of(&r.usage) as f64 / r.usage.span as f64)
+            .map(|r| time(&r.usage) as f64 / r.usage.span as f64)
             .fold(0.0, f64::max)
     };
     // Stalls are those of the measurement alone.
@@ -299,6 +299,12 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
         subscribers_running: busiest(Role::Subscribers, |u| u.own_running),
         subscribers_waiting: busiest(Role::Subscribers, |u| u.own_waiting),
+        workers_kept_waiting: busiest(Role::Publishers, Usage::kept_waiting)
+            + busiest(Role::Subscribers, Usage::kept_waiting),
+        workers_longest_wait_ns: (record.recordings.iter())
+            .map(|r| r.usage.longest_wait)
+            .max()
+            .unwrap_or(0),
         publishers_stalled: stalled(Role::Publishers),
         subscribers_stalled: stalled(Role::Subscribers),
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),

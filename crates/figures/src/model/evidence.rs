@@ -144,9 +144,9 @@ evidence! {
     StolenShare: Share,
     /// Processors that other programs kept busy.
     OthersCores: Cores,
-    /// Share of the measurement for which a thread waited for processors that others had.
+    /// Share of the measurement for which system, or system and workers, waited for processors that others had.
     WaitedForOthers: Share,
-    /// The longest time of one record for which a thread waited for a processor.
+    /// A time than which no single wait of a thread for a processor was longer.
     LongestWaiting: Nanoseconds,
     /// Share of its size that a client host used.
     UsedShare: Share,

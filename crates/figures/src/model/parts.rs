@@ -359,6 +359,11 @@ pub struct WorkerLoad {
     pub subscribers_running: f64,
     /// Busiest subscribing worker: ready, but waiting for a processor.
     pub subscribers_waiting: f64,
+    /// The publishing and the subscribing worker that waited most for a processor, together, without what a thread waits
+    /// whenever it is switched to, 10 us.
+    pub workers_kept_waiting: f64,
+    /// The most that a worker waited for a processor within some 20 ms, ns: no single wait was longer.
+    pub workers_longest_wait_ns: u64,
     /// Publishing worker that was stalled longest: neither running nor waiting for a processor
     /// though its sleep was over, in stretches of 5 ms and more.
     pub publishers_stalled: f64,

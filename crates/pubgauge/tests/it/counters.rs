@@ -115,9 +115,8 @@ fn a_system_that_counts_otherwise_makes_the_trial_broken() {
         let done = place.run(&[&args[..], &["--out", &out]].concat());
         place.is_clean();
         let trial = place.trial(&out);
-        let theirs = with_the_system(&trial, "liar");
-        assert!(!theirs.is_empty(), "{}", trial["checks"]);
-        let are_read = theirs.iter().any(|check| check["not_compared"].is_null());
+        // A count that was not read names no system.
+        let are_read = !with_the_system(&trial, "liar").is_empty();
         are_read.then(|| done.exits(2))?;
         Some(trial)
     });

@@ -64,36 +64,76 @@ fn waited_for_others(trial: &Trial, others: f64) -> Option<f64> {
     })
 }
 
+/// Share of the measurement for which the busiest workers waited for processors that others had, likewise.
+fn workers_waited_for_others(trial: &Trial, others: f64) -> f64 {
+    let (client, system) = cores_in_use(trial);
+    let all = others + client + system.unwrap_or(0.0);
+    let waited = (trial.worker_load.workers_kept_waiting - quota::share(trial)).max(0.0);
+    if all > 0.0 {
+        waited * others / all
+    } else {
+        0.0
+    }
+}
+
+/// Waits for processors that others had.
+struct Wait {
+    who: &'static str,
+    /// Share of the measurement.
+    share: f64,
+    /// No single wait was longer.
+    longest_ns: u64,
+}
+
+impl Wait {
+    /// Whether so many messages were so late for it that it may make up a 99th percentile of latency, ns.
+    fn fills(&self, tail: u64) -> bool {
+        self.share >= thresholds::STALLED_TAIL && self.longest_ns >= tail / 2
+    }
+}
+
+/// The system waited for so long that all it did may be slow for that reason; or system and workers, through which a message
+/// passes one after the other, did so for as many messages as make up the 99th percentile of latency.
 fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
-    let longest = trial.worker_load.system_longest_waiting_ns.unwrap_or(0);
+    let load = &trial.worker_load;
     let tail = trial.messages.latency_ns.p99.unwrap_or(u64::MAX);
-    let spoils_tail = waited >= thresholds::STALLED_TAIL && longest >= tail / 2;
-    let limit = if waited >= thresholds::STALLED {
-        thresholds::STALLED
-    } else if spoils_tail && !trial.workload.flat_out {
-        thresholds::STALLED_TAIL
-    } else {
-        return None;
+    let system = Wait {
+        who: "the system",
+        share: waited,
+        longest_ns: load.system_longest_waiting_ns.unwrap_or(0),
     };
-    let all = trial.circumstances.all_processors();
-    let allowed = if limit == thresholds::STALLED {
-        percent(limit)
+    let all = Wait {
+        who: "the system and the busiest workers",
+        share: waited + workers_waited_for_others(trial, others),
+        longest_ns: system.longest_ns.max(load.workers_longest_wait_ns),
+    };
+    let fills_tail = |wait: &Wait| wait.fills(tail) && !trial.workload.flat_out;
+    let (wait, limit) = if waited >= thresholds::STALLED {
+        (system, thresholds::STALLED)
     } else {
+        let wait = [system, all].into_iter().find(fills_tail)?;
+        (wait, thresholds::STALLED_TAIL)
+    };
+    let allowed = if limit == thresholds::STALLED_TAIL {
         let tail = time(tail as f64);
         format!(
             "{} where that may make up the 99th percentile of latency, {tail}",
             percent(limit)
         )
+    } else {
+        percent(limit)
     };
+    let all = trial.circumstances.all_processors();
     let text = format!(
-        "other programs kept {others:.1} of {all} busy, and the system waited for them {:.1} % of \
-         the time (limit {allowed}), up to {} in one record: what was slow may be their doing",
-        100.0 * waited,
-        time(longest as f64),
+        "other programs kept {others:.1} of {all} busy, and {} waited for them {:.1} % of \
+         the time (limit {allowed}), at most {} at a time: what was slow may be their doing",
+        wait.who,
+        100.0 * wait.share,
+        time(wait.longest_ns as f64),
     );
     let reason = Reason::new(Rule::OthersBusy, text)
-        .limited(Evidence::WaitedForOthers, waited, limit)
-        .figure(Evidence::LongestWaiting, longest as f64);
+        .limited(Evidence::WaitedForOthers, wait.share, limit)
+        .figure(Evidence::LongestWaiting, wait.longest_ns as f64);
     Some(reason.figure(Evidence::OthersCores, others))
 }
 

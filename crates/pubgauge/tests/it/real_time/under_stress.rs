@@ -522,6 +522,39 @@ fn what_other_programs_take_is_told() {
     );
 }
 
+/// Four programs that compute without end: mosquitto, which sends a few hundred messages a second on, gets its processors
+/// at once, the workers wait some milliseconds for theirs.
+#[test]
+fn a_tail_beside_busy_programs_is_not_quoted() {
+    let _alone = alone();
+    let place = Place::new();
+    let flags = ["--publishers", "10", "--rate", "850/s", "--on", "mosquitto"];
+    let phases = ["--warm-up", "500ms", "--duration", "4s"];
+    let over = AtomicBool::new(false);
+    let burn = || {
+        while !over.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    std::thread::scope(|scope| {
+        (0..2 * processors).for_each(|_| drop(scope.spawn(burn)));
+        for run in ["run-1", "run-2", "run-3", "run-4"] {
+            place.run(&[&["run", "--out", run], &flags[..], &phases].concat());
+        }
+        over.store(true, Relaxed);
+    });
+    for run in ["run-1", "run-2", "run-3", "run-4"] {
+        let trial = place.trial(run);
+        let tail = count(&trial, "latency_ns.p99");
+        assert!(
+            verdict(&trial) != "valid" || tail < 1_500_000,
+            "{}",
+            brief(&trial)
+        );
+    }
+}
+
 /// A trial beside these threads, and the processors that this program used meanwhile.
 fn beside_threads_that_compute() -> (Value, f64) {
     let place = Place::new();

@@ -192,6 +192,38 @@ fn a_system_that_waits_for_others_is_not_judged() {
     expect(&held, &two, Status::Valid, "");
 }
 
+/// Others on both processors; the system hardly waited, the workers between which it stands did.
+#[test]
+fn a_tail_of_what_workers_waited_for_others_is_not_the_systems() {
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let with = |others: f64, waited: f64, longest_ms: u64| {
+        let mut t = calm();
+        t.messages.latency_ns.p99 = Some(5 * MS);
+        t.system_cpu_s = Some(0.03 * t.duration_s);
+        t.client_cpu_s.publishers = 0.07 * t.duration_s;
+        t.worker_load.machine_others = Some(others);
+        t.worker_load.system_waiting = Some(0.004);
+        t.worker_load.system_longest_waiting_ns = Some(2 * MS);
+        t.worker_load.workers_kept_waiting = waited;
+        t.worker_load.workers_longest_wait_ns = longest_ms * MS;
+        t
+    };
+    let others = "the system and the busiest workers waited for them 10.";
+    expect(&with(1.9, 0.11, 4), &two, Status::ClientBound, others);
+    // Client and system waited for each other, or too seldom, or never for as long as the tail is.
+    expect(&with(0.0, 0.11, 4), &two, Status::Valid, "");
+    expect(&with(1.9, 0.005, 4), &two, Status::Valid, "");
+    expect(&with(1.9, 0.11, 2), &two, Status::Valid, "");
+    // Each too little for the tail, both together enough.
+    let mut both = with(1.9, 0.009, 4);
+    expect(&both, &two, Status::ClientBound, "waited for them 1.");
+    both.workload.flat_out = true;
+    assert!(others_busy(&both).is_none());
+}
+
 #[test]
 fn a_crowded_machine_is_named() {
     // Two processors, three busy processes; the broker gets 0.7 of a core.
