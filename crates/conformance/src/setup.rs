@@ -49,10 +49,10 @@ impl CheckSetup<'_> {
         let fleet = self.driver.open(FleetConfig {
             target: self.target.clone(),
             settings: self.settings.clone(),
-            clock: clock.clone(),
             max_payload: LARGEST,
             clients,
             worker: self.number * 10 + self.fleets,
+            ..FleetConfig::default()
         })?;
         Ok(Rig::new(fleet, clock))
     }

@@ -52,6 +52,20 @@ pub struct FleetConfig {
     pub worker: u32,
 }
 
+impl Default for FleetConfig {
+    /// One client of a worker 0, by the system's clock, with messages of up to 4 MiB; neither target nor settings.
+    fn default() -> FleetConfig {
+        FleetConfig {
+            target: Target::default(),
+            settings: Settings::default(),
+            clock: Clock::Monotonic,
+            max_payload: 4 << 20,
+            clients: 1,
+            worker: 0,
+        }
+    }
+}
+
 /// Where and how a system is reached. As data it has neither the password, which travels apart, nor
 /// what is shared within a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

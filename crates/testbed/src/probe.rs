@@ -49,10 +49,10 @@ pub(crate) fn open(
     let config = FleetConfig {
         target: target.clone(),
         settings: Settings::default(),
-        clock: Clock::Monotonic,
         max_payload: 64,
         clients,
         worker: u32::MAX,
+        ..FleetConfig::default()
     };
     driver.open(config).map_err(|error| error.to_string())
 }

@@ -174,10 +174,8 @@ pub fn config(target: Target, settings: Settings) -> FleetConfig {
     FleetConfig {
         target,
         settings,
-        clock: Clock::Monotonic,
-        max_payload: 4 << 20,
         clients: 4,
-        worker: 0,
+        ..FleetConfig::default()
     }
 }
 

@@ -174,10 +174,9 @@ mod tests {
         let config = FleetConfig {
             target: Target::default(),
             settings: Settings::default(),
-            clock: pubgauge_driver::Clock::Monotonic,
             max_payload: 64,
             clients: 1,
-            worker: 0,
+            ..FleetConfig::default()
         };
         let error = CycloneddsDriver.open(config).err().unwrap().to_string();
         assert!(error.contains("apt-get install cyclonedds-dev"), "{error}");

@@ -236,10 +236,9 @@ mod tests {
         let config = FleetConfig {
             target: Target::default(),
             settings: Settings::default(),
-            clock: pubgauge_driver::Clock::Monotonic,
             max_payload: 64,
             clients: 1,
-            worker: 0,
+            ..FleetConfig::default()
         };
         let mixed = Mixed::FAST_TO_CYCLONE;
         match (mixed.missing(), mixed.open(config)) {

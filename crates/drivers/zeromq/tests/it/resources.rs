@@ -29,10 +29,9 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Rig, Failure> 
     let opened = ZeromqDriver.open(FleetConfig {
         target: target.clone(),
         settings: settings.clone(),
-        clock: Clock::Monotonic,
         max_payload: 1024,
         clients: 6,
-        worker: 0,
+        ..FleetConfig::default()
     });
     let mut rig = Rig::around(opened?, 1024);
     let mut peers = Vec::new();
@@ -280,10 +279,9 @@ fn threads_end() {
         let opened: Result<_, DriverError> = ZeromqDriver.open(FleetConfig {
             target: Target::default(),
             settings: Settings::default(),
-            clock: Clock::Monotonic,
             max_payload: 1024,
             clients: 1,
-            worker: 0,
+            ..FleetConfig::default()
         });
         let error = opened.err().expect("one thread is too few");
         assert_eq!(error.exhausted, Some(Resource::Threads), "{error}");
