@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Filler, Fleet,
     FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
 };
 

@@ -6,7 +6,7 @@
 //!   with everything up to finished files. `PUBGAUGE_COLLECT_PEERS=NAME=PROGRAM,...` names them: a program gets
 //!   the port, the QoS and a folder, and stays in the foreground (`peers/` has some);
 //! - `restart`: a log of 1 GB in one segment, left by a collector that was killed: time until it collects again;
-//! - `drain`: memory while 1,000 and 100,000 queued messages are drained from mosquitto;
+//! - `drain`: time and memory while 1,000, 100,000 and 1,000,000 queued messages are drained from mosquitto into one segment;
 //! - `soak`, only where it is named: memory over an hour, or so many seconds (`soak 600`), of 20,000 messages a second at QoS 1.
 //!
 //! Payloads are 600 B that LZ4 does not compress. Figures of a busy machine scatter: trust the ratios.
@@ -310,11 +310,11 @@ fn status_kb(pid: u32, name: &str) -> u64 {
 }
 
 fn drain() {
-    for count in [1_000, 100_000] {
+    for count in [1_000, 100_000, 1_000_000] {
         let place = tempfile::tempdir().expect("a folder");
         let data = place.path().join("data");
         let broker = Broker::start();
-        let rest = "topics = [\"t/#\"]\nname = \"c\"";
+        let rest = "topics = [\"t/#\"]\nname = \"c\"\n[log]\nsegment = \"1GiB\"";
         drop(begin(&data, broker.url(), "any", rest));
         let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
         publisher.publish("t/a", count, PAYLOAD);

@@ -98,7 +98,7 @@ const fn on_request(value: OfTrial) -> FigureSource {
     FigureSource::OnRequest(value)
 }
 
-const ENTRIES: [CatalogueEntry; 81] = [
+static ENTRIES: &[CatalogueEntry] = &[
     entry(
         "measured-time",
         "duration_s",
@@ -922,7 +922,7 @@ pub(super) fn all() -> Vec<Figure> {
             of_whole_trial(value),
         )
     }));
-    let plain = ENTRIES.into_iter().map(|entry| Figure {
+    let plain = ENTRIES.iter().map(|entry| Figure {
         name: entry.name.into(),
         recorded: entry.recorded.into(),
         unit: entry.unit,
