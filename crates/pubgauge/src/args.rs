@@ -314,6 +314,9 @@ pub struct RunArgs {
     /// Options of a gate.
     #[command(flatten)]
     pub gate: GateArgs,
+    /// Show the figures behind the answer as well: the table of all rows, and every reason of a verdict.
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Options of output.
     #[command(flatten)]
     pub output: Output,
@@ -449,6 +452,9 @@ pub struct ReportArgs {
     /// Options of a gate.
     #[command(flatten)]
     pub gate: GateArgs,
+    /// Show the figures behind the answer as well: the table of all rows, and every reason of a verdict.
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Options of output.
     #[command(flatten)]
     pub output: Output,

@@ -8,7 +8,10 @@ use pubgauge_command::exit::{Ending, print, print_lines};
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::Results;
 use pubgauge_place::shell::quoted;
-use pubgauge_report::LatencyLogs;
+use pubgauge_quantities::lists::names;
+use pubgauge_report::answers::{Carries, answers};
+use pubgauge_report::summary::Bound;
+use pubgauge_report::{LatencyLogs, Onward};
 use pubgauge_results::store;
 
 use crate::{stored_json, terminal};
@@ -16,15 +19,65 @@ use crate::{stored_json, terminal};
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
 
-/// Prints the results and the path of the page, if there is one.
-pub fn print_results(results: &Results, page: Option<&Path>, json: bool) {
-    if json {
-        print_lines(|out| store::write_json(results, out));
-    } else {
-        let table = pubgauge_report::table(results, width());
-        let page = page.map_or(String::new(), |page| format!("page: {}\n", page.display()));
-        print(&format!("{}\n{page}", table.trim_end()));
+/// What is printed of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer.
+    Answer,
+    /// The figures behind it, then the answer.
+    Figures,
+    /// All of them as JSON.
+    Json,
+}
+
+impl Detail {
+    /// The detail that flags ask for.
+    pub fn from_flags(verbose: bool, json: bool) -> Detail {
+        match (json, verbose) {
+            (true, _) => Detail::Json,
+            (false, true) => Detail::Figures,
+            (false, false) => Detail::Answer,
+        }
     }
+}
+
+/// Prints the results of the run in a folder, with the path of the page if there is one.
+pub fn print_results(results: &Results, folder: &Path, page: Option<&Path>, detail: Detail) {
+    if detail == Detail::Json {
+        return print_lines(|out| store::write_json(results, out));
+    }
+    if detail == Detail::Figures {
+        let table = pubgauge_report::table(results, width());
+        print(&format!("{}\n\n", table.trim_end()));
+    }
+    let onward = Onward {
+        page: page.map(|page| page.display().to_string()),
+        next: next_command(results, folder, detail),
+    };
+    print(&pubgauge_report::screen(results, width(), &onward));
+}
+
+/// The command that is worth typing next, and what it tells.
+fn next_command(
+    results: &Results,
+    folder: &Path,
+    detail: Detail,
+) -> Option<(String, &'static str)> {
+    let answers = answers(results);
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    // A server at an address may be somebody's service: nobody is invited to load it until it gives way.
+    let started = rows.filter(|row| !row.system.contains("://"));
+    let carry = started.filter(|row| match (row.carries, row.carried) {
+        (Some(carries), _) => carries == Carries::Yes,
+        (None, carried) => carried.is_some_and(|carried| carried.bound == Bound::Exact),
+    });
+    let carry = names(carry.map(|row| row.system.as_str())).replace(", ", ",");
+    if results.searches.is_empty() && !carry.is_empty() {
+        let command = format!("pubgauge find --on {}", quoted(Path::new(&carry)));
+        return Some((command, "how far each goes"));
+    }
+    let command = format!("pubgauge report {} -v", quoted(folder));
+    (detail == Detail::Answer).then_some((command, "the figures behind this, and every reason"))
 }
 
 /// Writes the page of a run beside its results.

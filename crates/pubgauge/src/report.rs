@@ -10,7 +10,7 @@ use pubgauge_study::Study;
 
 use crate::args::ReportArgs;
 use crate::invocation::Invocation;
-use crate::page::{print_results, write_page};
+use crate::page::{Detail, print_results, write_page};
 use crate::{folder, gate};
 
 /// Rebuilds table and page.
@@ -31,7 +31,8 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     }
     // The table needs no place to write to.
     let page = write_page(&args.dir, &results);
-    print_results(&results, page.as_deref().ok(), args.output.json);
+    let detail = Detail::from_flags(args.verbose, args.output.json);
+    print_results(&results, &args.dir, page.as_deref().ok(), detail);
     gate::report(
         &args.gate,
         &results.study.name,

@@ -11,7 +11,7 @@ use crate::ending;
 use crate::endpoint::MetricsEndpoint;
 use crate::folder::Several;
 use crate::invocation::Invocation;
-use crate::page::print_results;
+use crate::page::{Detail, print_results};
 use crate::study_run::Ready;
 use crate::{crowd, gate, hosts, signals};
 
@@ -38,10 +38,14 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();
     let done = result?;
-    print_results(&done.results, Some(&done.page), args.output.json);
+    let detail = Detail::from_flags(args.verbose, args.output.json);
+    print_results(&done.results, &done.folder, Some(&done.page), detail);
     let study = args.selection.study.as_deref();
     gate::report(&args.gate, &name, study, &done.checks)?;
-    if let Some(words) = crowd::warn_after(&done.results) {
+    // The answer says it, too.
+    if detail == Detail::Json
+        && let Some(words) = crowd::warn_after(&done.results)
+    {
         args.output.remark(&words);
     }
     if stop.load(Relaxed) {

@@ -38,12 +38,30 @@ pub struct Win {
     pub what: &'static str,
     /// The meaning of its figure, in one line.
     pub meaning: &'static str,
-    /// Whether there was any figure to compare.
-    pub decided: bool,
+    /// How far it is decided.
+    pub outcome: Outcome,
     /// The winners, with the figures that show it.
     pub who: String,
+    /// The best with the distance to the next; absent without a next.
+    pub lead: Option<String>,
     /// The winners in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,
+}
+
+/// How far a contest is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// There is no figure to compare.
+    Nothing,
+    /// There is a single figure.
+    Alone,
+    /// One is best, beyond chance as repeats show it.
+    Decided,
+    /// The best of single repeats, which may be chance, or several that repeats do not tell apart.
+    Open,
+    /// Rates that are lower bounds: no repeat tells more.
+    Bounded,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -55,6 +73,8 @@ pub struct RowAnswer {
     pub carries: Option<Carries>,
     /// The figure that decided, in a few words: `p99 4.2 ms`.
     pub figure: String,
+    /// The same in as few words as can be, for a matrix: `p99 <= 4.2 ms`.
+    pub brief: String,
     /// The deciding figure in full, with the limit, or the verdict that leaves it undecided.
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
@@ -112,8 +132,9 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
                 at: at.clone(),
                 what: contest.superlative,
                 meaning: contest.meaning(),
-                decided: !answer.winners.is_empty(),
+                outcome: answer.outcome(),
                 who: answer.winner_sentence(),
+                lead: answer.lead(),
                 short: answer.short(),
             }
         })
@@ -224,6 +245,7 @@ struct Said {
     /// The used share of what is allowed; 1 is the limit.
     used: f64,
     figure: String,
+    brief: String,
     decided_by: String,
     reason: Option<String>,
     /// It failed, and too many other repeats were disturbed by the machine for that to decide.
@@ -304,8 +326,13 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         .first()
         .filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Contest::CPU_PER_MESSAGE.value(t);
+    let brief = match said.first() {
+        Some(decisive) => decisive.brief.clone(),
+        None => figure.clone(),
+    };
     RowAnswer {
         row: cell.label.clone(),
+        brief,
         system: cell.system.clone(),
         carries,
         figure,
@@ -343,6 +370,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         met,
         used: f64::INFINITY,
         figure: status.as_str().to_owned(),
+        brief: status.as_str().to_owned(),
         decided_by: status.as_str().to_owned(),
         reason: trial
             .verdict
@@ -358,6 +386,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         said.push(match status {
             Status::Valid => Said {
                 figure: format!("took {}", shown::count(trial.messages.published)),
+                brief: format!("took {}", shown::count(trial.messages.published)),
                 decided_by: format!(
                     "took all of {} messages",
                     shown::count(trial.messages.published)
@@ -426,16 +455,20 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (Some(false), true) => format!("{shown}, more than the {allowed} allowed"),
         (Some(false), false) => format!("{shown}, less than the {allowed} asked for"),
     };
+    let figure = match (by_verdict, bearing.met) {
+        (true, _) => status.as_str().to_owned(),
+        (false, None) if value.is_some() => "too few messages".to_owned(),
+        (false, None) => "not measured".to_owned(),
+        (false, Some(_)) => shown,
+    };
+    let brief = bearing.brief(&words, |value| short(spec, value));
+    let brief = brief.filter(|_| !by_verdict && bearing.met.is_some());
     Said {
         repeat: trial.repeat,
         met: bearing.met,
         used,
-        figure: match (by_verdict, bearing.met) {
-            (true, _) => status.as_str().to_owned(),
-            (false, None) if value.is_some() => "too few messages".to_owned(),
-            (false, None) => "not measured".to_owned(),
-            (false, Some(_)) => shown,
-        },
+        brief: brief.unwrap_or_else(|| figure.clone()),
+        figure,
         decided_by,
         reason: trial
             .verdict

@@ -55,3 +55,13 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
         )
     })
 }
+
+/// How many of all cells say nothing because others had the processors, in one sentence; `None` without any.
+pub(crate) fn of_cells(spoilt: usize, all: usize) -> Option<String> {
+    (spoilt > 0).then(|| {
+        format!(
+            "Other programs had the processors: {spoilt} of {all} cells say nothing about these systems. Run again when the \
+             machine is quiet."
+        )
+    })
+}

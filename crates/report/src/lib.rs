@@ -6,6 +6,7 @@
 //! - [`compare`]: a comparison as text.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
 //! - [`glossary`]: one line for each verdict and figure.
+//! - [`screen()`]: the answer on one screen of the terminal.
 //! - [`table()`]: the result table of the terminal.
 //! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
 //!   readable table under each figure all come.
@@ -29,6 +30,7 @@ pub mod naming;
 mod network;
 mod on_request;
 mod page;
+mod screen;
 mod searches;
 mod setup;
 mod shares;
@@ -47,6 +49,7 @@ use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
 pub use page::{index, page};
+pub use screen::{Onward, screen};
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use pubgauge_figures::{Results, Status};
 use pubgauge_results::verdict::spoilt_by_others;
 
-use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
+use crate::answers::{self, Outcome, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{PlacedColumn, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
@@ -50,8 +50,7 @@ pub fn table(results: &Results, width: usize) -> String {
     let width = width.max(MINIMUM_WIDTH);
     let summary = Summary::summarize(results);
     let mut out = String::new();
-    searches::section(&mut out, results, &summary, width);
-    comparisons::section(&mut out, results, width);
+    findings(&mut out, results, &summary, width);
     if summary.workloads.is_empty() && results.searches.is_empty() {
         out.push_str("No trial has been measured.\n");
     }
@@ -69,10 +68,23 @@ pub fn table(results: &Results, width: usize) -> String {
     }
     networks(&mut out, results, width);
     not_valid(&mut out, &summary, width);
-    lists(&mut out, results, width);
+    list(&mut out, "Not possible", unsupported(results), width);
+    outcomes(&mut out, results, width);
+    out
+}
+
+/// What searches found, and what comparisons came to.
+pub(crate) fn findings(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
+    searches::section(out, results, summary, width);
+    comparisons::section(out, results, width);
+}
+
+/// What was not measured, criteria and claims, and how much of the study this is.
+pub(crate) fn outcomes(out: &mut String, results: &Results, width: usize) {
+    lists(out, results, width);
     if let Some(scale) = &results.study.scale {
         let text = format!("This is the study at scale {scale}, not as it is written.");
-        wrapped(&mut out, "", &text, width);
+        wrapped(out, "", &text, width);
     }
     if results.study.cut_off {
         let text = format!(
@@ -80,9 +92,8 @@ pub fn table(results: &Results, width: usize) -> String {
             results.trials.len(),
             results.study.planned_trials
         );
-        wrapped(&mut out, "", &text, width);
+        wrapped(out, "", &text, width);
     }
-    out
 }
 
 /// The networks that trials ran on, and what their bare links do.
@@ -139,7 +150,7 @@ fn reason_of_row(row: &RowAnswer, short: bool) -> String {
 
 fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
     // With a varied load, only wins that are decided.
-    let said = |win: &&Win| win.at.is_empty() || win.decided;
+    let said = |win: &&Win| win.at.is_empty() || win.outcome != Outcome::Nothing;
     if !answer.wins.is_empty() && !answer.wins.iter().any(|win| said(&win)) {
         out.push_str("  no valid figure to compare\n");
     }
@@ -209,6 +220,17 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }
+    for sentence in sentences(results, workload)
+        .into_iter()
+        .chain(crowd::sentence(workload))
+    {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    out.push('\n');
+}
+
+/// What a study of shares, brokers, windows, bursts, counts, hosts or connections is about, sentence by sentence.
+pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<String> {
     let cells = || workload.cells.iter();
     let sentences = cells()
         .filter_map(shares::sentence)
@@ -219,12 +241,8 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
         .chain(cells().filter_map(|cell| network::sentence(results, cell)))
         .chain(cells().filter_map(hosts::sentence))
         .chain(cells().filter_map(setup::sentence))
-        .chain(cells().filter_map(setup::groups))
-        .chain(crowd::sentence(workload));
-    for sentence in sentences {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    out.push('\n');
+        .chain(cells().filter_map(setup::groups));
+    sentences.collect()
 }
 
 /// One line of the table; a name that is too long has a line of its own.
@@ -328,14 +346,17 @@ fn with_reasons(
     out.push('\n');
 }
 
-/// Settings and cells that could not be had or measured, criteria and claims.
-fn lists(out: &mut String, results: &Results, width: usize) {
-    let study = &results.study;
-    let unsupported = study.unsupported.iter().flat_map(|cell| {
+/// Settings that systems cannot have.
+fn unsupported(results: &Results) -> impl Iterator<Item = String> {
+    results.study.unsupported.iter().flat_map(|cell| {
         let settings = cell.settings.iter();
         settings.map(move |s| format!("{}: {} = {}: {}", cell.system, s.setting, s.value, s.reason))
-    });
-    list(out, "Not possible", unsupported, width);
+    })
+}
+
+/// Cells that could not be measured, criteria and claims.
+fn lists(out: &mut String, results: &Results, width: usize) {
+    let study = &results.study;
     let not_measured = results.not_measured.iter();
     let not_measured = not_measured.map(|cell| format!("{}: {}", cell.cell, cell.reason));
     list(out, "Not measured", not_measured, width);

@@ -41,6 +41,28 @@ enum FigureForm {
 }
 
 impl Bearing {
+    /// The figure in as few words as can be, with `show` for values: `p99 <= 3.87 ms` where the client's own lateness is in it.
+    /// `None` where there is none.
+    pub fn brief(&self, name: &str, show: impl Fn(f64) -> String) -> Option<String> {
+        Some(match &self.told {
+            FigureForm::Value(value)
+            | FigureForm::Beside(value, _)
+            | FigureForm::Crowded(value) => format!("{name} {}", show(*value)),
+            FigureForm::AtLeast(value) | FigureForm::Between(Some(value), None, _) => {
+                format!("{name} >= {}", show(*value))
+            }
+            FigureForm::OfOne(_, value, who) => format!("{name} of {who} >= {}", show(*value)),
+            FigureForm::AtMost(value) | FigureForm::Between(None, Some(value), _) => {
+                format!("{name} <= {}", show(*value))
+            }
+            FigureForm::Below(value) => format!("{name} < {}", show(*value)),
+            FigureForm::Between(Some(from), Some(to), _) => {
+                format!("{name} {} to {}", show(*from), show(*to))
+            }
+            FigureForm::Between(None, None, _) | FigureForm::Reason(_) => return None,
+        })
+    }
+
     /// The figure as `show` writes it, or why there is none to compare.
     pub fn figure(&self, show: impl Fn(f64) -> String) -> String {
         match &self.told {

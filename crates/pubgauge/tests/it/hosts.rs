@@ -138,7 +138,7 @@ fn another_clock_is_converted() {
     // Before the sending came at most what the bound explains.
     let largest = trial["latency_ecdf"].as_array().unwrap().last().unwrap()[0].as_u64();
     assert!(largest.unwrap() < 10_000_000_000, "{}", brief(&trial));
-    let table = place.run(&["report", "run"]);
+    let table = place.run(&["report", "run", "-v"]);
     let words: Vec<&str> = table.out.split_whitespace().collect();
     let said = words.join(" ").contains("one-way times are known to");
     assert!(said, "{}", table.out);

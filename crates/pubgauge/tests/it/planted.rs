@@ -47,7 +47,7 @@ impl Run {
         let place = Place::new();
         place.write("study.toml", study);
         let address = format!("mqtt://{}", throttle.address());
-        let args = ["run", "study.toml", "--on", &address, "--out", "run"];
+        let args = ["run", "study.toml", "--on", &address, "--out", "run", "-v"];
         let done = place.run(&args);
         done.ran_to_its_end();
         let run = Run {

@@ -72,12 +72,13 @@ fn steps(page: &str) -> Vec<Step> {
 /// machine changes, the width of columns.
 fn shape(line: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
-    // Of an answer, whose it is: its figures may take another line.
-    for answer in ["   yes  ", "   no  ", "   cannot tell "] {
-        if let Some(answer) = line.strip_prefix(answer) {
-            let system = answer.split(':').next().unwrap_or_default().trim();
-            return format!("ANSWER {system}");
-        }
+    // Of an answer, whose it is: a busy machine changes the rest.
+    if let Some((system, answer)) = line.trim().split_once("  ")
+        && ["yes", "no ", "cannot tell"]
+            .iter()
+            .any(|word| answer.trim().starts_with(word))
+    {
+        return format!("ANSWER {system}");
     }
     for word in line.trim_start_matches(['!', ' ']).split_whitespace() {
         let figure = word.trim_start_matches(['+', '-', '~']);
@@ -112,9 +113,14 @@ fn is_percentile(word: &str) -> bool {
 
 /// Whether a run says that this machine was too busy for its figures to be trusted.
 fn busy(output: &str) -> bool {
-    ["client-bound", "unsteady", "overloaded"]
-        .iter()
-        .any(|verdict| output.contains(verdict))
+    [
+        "cannot tell",
+        "Other programs had",
+        "client-bound",
+        "unsteady",
+    ]
+    .iter()
+    .any(|verdict| output.contains(verdict))
 }
 
 #[test]
@@ -136,6 +142,14 @@ fn what_differs_from_run_to_run_is_left_out_of_a_comparison() {
         shape("  - NOT MET: lost equals 0")
     );
     assert_ne!(shape("page: own/report.html"), shape("page: b/report.html"));
+    assert_eq!(
+        shape(" my-broker  yes p99 1 ms"),
+        shape(" my-broker  cannot tell")
+    );
+    assert_ne!(
+        shape(" my-broker  yes p99 1 ms"),
+        shape(" other  yes p99 1 ms")
+    );
 }
 
 /// What takes long.
@@ -183,9 +197,7 @@ mod long {
             last_output = done.err + &done.out;
             let printed: Vec<String> = last_output.lines().map(shape).collect();
             let mut rest = printed.iter();
-            // The rest of an answer stands below its verdict.
-            let figures = |line: &str| line.starts_with("               ");
-            let shown = shown.iter().filter(|line| *line != "..." && !figures(line));
+            let shown = shown.iter().filter(|line| *line != "...");
             for line in shown {
                 let wanted = shape(line.trim_end_matches(" (...)"));
                 assert!(

@@ -8,6 +8,7 @@ mod comparisons;
 mod layout;
 mod papers;
 mod sample;
+mod screen;
 mod searches;
 mod shares;
 mod studies;

@@ -16,6 +16,7 @@ fn the_first_look() {
     for line in done.out.lines() {
         assert!(line.chars().count() <= 80, "longer than 80: {line}");
     }
+    assert!(done.out.lines().count() <= 24, "{}", done.out);
     let results = place.results("run");
     assert!(results["machine"]["calibration"].is_object());
     assert_eq!(results["study"]["name"], "first-look");

@@ -54,7 +54,7 @@ rule = { sides = [{ rate = "200% of limit" }, { rate = "40% of limit" }], ratio 
 fn run(place: &Place) -> Value {
     place.write("limits.toml", STUDY);
     let done = place
-        .start(&["run", "limits.toml", "--out", "run"])
+        .start(&["run", "limits.toml", "--out", "run", "-v"])
         .ends_within(Duration::from_secs(300));
     done.ran_to_its_end();
     agrees(place, &done.out)
@@ -154,7 +154,7 @@ fn loads_are_shares_of_the_limit_that_the_run_found() {
         );
         assert!(low <= 1.02 * LIMIT && high >= 0.9 * LIMIT, "{search}");
     }
-    let again = place.run(&["report", "run"]);
+    let again = place.run(&["report", "run", "-v"]);
     assert!(again.out.contains("of what limit carries"), "{}", again.out);
     place.run(&["export", "run", "--format", "csv"]).exits(0);
     let trials = std::fs::read_to_string(place.path_to("run/export/trials.csv")).expect("a table");
@@ -167,7 +167,7 @@ fn loads_are_shares_of_the_limit_that_the_run_found() {
 fn a_run_that_was_cut_off_goes_on_at_the_same_loads() {
     let place = Place::new();
     place.write("limits.toml", STUDY);
-    let mut run = place.start(&["run", "limits.toml", "--out", "run"]);
+    let mut run = place.start(&["run", "limits.toml", "--out", "run", "-v"]);
     // Two trials beside the search, wherever it ended.
     run.until("two trials at shares", || {
         let stored = std::fs::read_to_string(place.path_to("run/results.json")).unwrap_or_default();
@@ -178,7 +178,7 @@ fn a_run_that_was_cut_off_goes_on_at_the_same_loads() {
     assert!(done.err.contains("--resume run"), "{}", done.err);
     let before = place.results("run");
     assert_eq!(before["study"]["cut_off"], true);
-    let resumed = place.start(&["run", "--resume", "run"]);
+    let resumed = place.start(&["run", "--resume", "run", "-v"]);
     let done = resumed.ends_within(Duration::from_secs(300));
     done.ran_to_its_end();
     let after = agrees(&place, &done.out);

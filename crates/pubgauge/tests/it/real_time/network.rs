@@ -208,7 +208,7 @@ fn a_slow_link_is_what_limits() {
             system(trial)
         );
     }
-    let said = place.run(&["report", "run"]).exits(0).out;
+    let said = place.run(&["report", "run", "-v"]).exits(0).out;
     assert!(said.contains("of what bare TCP carries"), "{said}");
     assert!(
         said.contains("Network: 3 hosts around one switch"),

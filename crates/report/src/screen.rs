@@ -1,0 +1,469 @@
+//! The answer of a run on one screen of the terminal: a matrix of systems and workloads, what its words mean, what is decided,
+//! why the rest is not, and where to go on. The [table](crate::table()) has the figures behind it.
+
+use std::fmt::Write as _;
+
+use pubgauge_figures::Results;
+use pubgauge_quantities::lists::{grouped, names, unique};
+use pubgauge_quantities::shown;
+
+use crate::answers::{self, Carries, Outcome, RowAnswer, WorkloadAnswer};
+use crate::crowd;
+use crate::summary::{Bound, Cell, Summary, WorkloadCells};
+use crate::table::{self, MINIMUM_WIDTH};
+use crate::terminal::{plain, wrapped};
+
+/// Spaces between columns.
+const GAP: usize = 2;
+
+/// Width beyond which the heading of a column continues on the next line.
+const HEADING: usize = 18;
+
+/// Rows of the matrix of which each *no* is explained, and causes of what cannot be told that are explained.
+const EXPLAINED: usize = 3;
+
+/// Largest number of sentences about parts of a workload; with more they are in the table alone.
+const SENTENCES: usize = 6;
+
+/// Where the run can be seen, and how it can go on.
+#[derive(Clone, Debug, Default)]
+pub struct Onward {
+    /// Path of the page.
+    pub page: Option<String>,
+    /// A command, and what it tells.
+    pub next: Option<(String, &'static str)>,
+}
+
+/// The answer, no line longer than `width` (at least 72) characters but for paths and commands, which are to be copied.
+pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
+    let width = width.max(MINIMUM_WIDTH);
+    let summary = Summary::summarize(results);
+    let answers: Vec<WorkloadAnswer> = (summary.workloads.iter())
+        .map(|workload| answers::of_workload(results, workload))
+        .collect();
+    let mut out = String::new();
+    wrapped(&mut out, "", &plain(&heading(results)), width);
+    out.push('\n');
+    table::findings(&mut out, results, &summary, width);
+    if summary.workloads.is_empty() && results.searches.is_empty() {
+        out.push_str("No trial has been measured.\n");
+    }
+    let columns = columns(&summary.workloads, &answers);
+    matrix(&mut out, &columns, width);
+    meanings(&mut out, results, &answers, &columns, width);
+    reasons(&mut out, &columns, width);
+    decisions(&mut out, &answers, width);
+    sentences(&mut out, results, &summary, width);
+    table::outcomes(&mut out, results, width);
+    onward_lines(&mut out, onward);
+    out
+}
+
+/// The study, its trials, and the machine with what others had of it.
+fn heading(results: &Results) -> String {
+    let trials: Vec<_> = results.standing().collect();
+    let mut parts = vec![
+        results.study.name.clone(),
+        shown::so_many(trials.len() as u64, "trial"),
+    ];
+    if let Some(first) = trials.first() {
+        let others = trials.iter().filter_map(|t| t.worker_load.machine_others);
+        let used = others.reduce(f64::max).map_or(String::new(), |most| {
+            format!(", others used up to {most:.2} of them")
+        });
+        let processors = shown::three_decimals(first.circumstances.processors());
+        parts.push(format!("{processors} processors{used}"));
+    }
+    parts.join(" · ")
+}
+
+/// One workload at one point of a varied load.
+struct Column<'a> {
+    /// Its name, and what else is known of it, in lines.
+    heading: Vec<String>,
+    workload: &'a str,
+    /// The rows that ran it.
+    cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
+}
+
+impl<'a> Column<'a> {
+    fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
+        self.cells.iter().find(|(cell, _)| cell.row == row).copied()
+    }
+
+    /// Its entries in the order of `rows`.
+    fn entries(&self, rows: &[&str]) -> Vec<String> {
+        let entry = |row: &&str| {
+            self.answer(row)
+                .map_or("not run".to_owned(), |(_, answer)| entry(answer))
+        };
+        rows.iter().map(entry).collect()
+    }
+}
+
+fn columns<'a>(
+    workloads: &'a [WorkloadCells<'a>],
+    answers: &'a [WorkloadAnswer],
+) -> Vec<Column<'a>> {
+    let each = workloads.iter().zip(answers);
+    let columns = each.flat_map(|(workload, answer)| {
+        let points = workload.points.iter().enumerate();
+        points.map(move |(number, point)| {
+            let rows = workload.cells.iter().zip(&answer.rows);
+            let cells: Vec<_> = rows.filter(|(cell, _)| cell.point == number).collect();
+            let first = cells.first().map(|(cell, _)| *cell);
+            let load = match &point.label[..] {
+                "" => first.map_or(String::new(), load_words),
+                label => label.to_owned(),
+            };
+            let mut heading = Vec::new();
+            for part in [&workload.name, &load] {
+                heading.extend(folded(&plain(part), HEADING));
+            }
+            Column {
+                heading,
+                workload: &workload.name,
+                cells,
+            }
+        })
+    });
+    columns.collect()
+}
+
+/// The load of a workload that has one: `100 -> 1, 1000/s`.
+fn load_words(cell: &Cell<'_>) -> String {
+    let workload = &cell.trials[0].workload;
+    format!(
+        "{} -> {}, {}",
+        workload.publishers, workload.subscribers, workload.arrivals
+    )
+}
+
+/// Text in lines of at most `width` characters.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let mut lines = String::new();
+    wrapped(&mut lines, "", text, width);
+    lines.lines().map(str::to_owned).collect()
+}
+
+/// One entry of the matrix: `yes  p99 0.32 ms`, `cannot tell`, `130 k/s`.
+fn entry(row: &RowAnswer) -> String {
+    match (row.carries, row.carried) {
+        (Some(Carries::CannotTell), _) => Carries::CannotTell.as_str().to_owned(),
+        (Some(carries), _) => format!("{:<4}{}", carries.as_str(), row.brief),
+        (None, Some(carried)) => row.brief.clone() + mark(carried.bound),
+        (None, None) => row.figure.clone(),
+    }
+}
+
+/// The mark of a rate that is not what the system can deliver at the most; a lower bound has words of its own.
+fn mark(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Exact | Bound::AtLeast | Bound::SettingBound => "",
+        Bound::HostBound => " of a host",
+        Bound::UnderOverload => " overloaded",
+    }
+}
+
+/// The meaning of a [`mark`], or of those words.
+fn mark_words(bound: Bound) -> Option<&'static str> {
+    match bound {
+        Bound::Exact => None,
+        Bound::HostBound => {
+            Some("of a host: the size of a client host was the limit, not the system")
+        }
+        Bound::AtLeast => Some("or more: this machine or the client was the limit, not the system"),
+        Bound::SettingBound => Some("or more: a window of the settings was the limit (in-flight)"),
+        Bound::UnderOverload => Some("overloaded: more was sent than the system could carry"),
+    }
+}
+
+/// Rows against workloads, in as many blocks as the width takes.
+fn matrix(out: &mut String, columns: &[Column<'_>], width: usize) {
+    let rows = unique(
+        columns
+            .iter()
+            .flat_map(|column| &column.cells)
+            .map(|(cell, _)| cell.row.as_str()),
+    );
+    let first = rows
+        .iter()
+        .map(|row| row.chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(width / 3);
+    let widths: Vec<usize> = (columns.iter())
+        .map(|column| {
+            let entries = column.entries(&rows);
+            let all = column.heading.iter().chain(&entries);
+            all.map(|text| text.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    let mut from = 0;
+    while from < columns.len() {
+        let mut to = from + 1;
+        let mut used = 1 + first + GAP + widths[from];
+        while to < columns.len() && used + GAP + widths[to] <= width {
+            used += GAP + widths[to];
+            to += 1;
+        }
+        block(
+            out,
+            &columns[from..to],
+            &rows,
+            (first, &widths[from..to]),
+            width,
+        );
+        from = to;
+    }
+}
+
+fn block(
+    out: &mut String,
+    columns: &[Column<'_>],
+    rows: &[&str],
+    (first, widths): (usize, &[usize]),
+    width: usize,
+) {
+    let mut one_line = |name: &str, entries: Vec<&str>| {
+        let name = plain(name);
+        let mut line = format!(" {name:<first$}");
+        if name.chars().count() > first {
+            wrapped(out, " ", &name, width);
+            line = format!(" {:first$}", "");
+        }
+        for (entry, width) in entries.into_iter().zip(widths) {
+            let _ = write!(line, "{:GAP$}{:<width$}", "", plain(entry));
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    };
+    let lines = columns.iter().map(|column| column.heading.len()).max();
+    for line in 0..lines.unwrap_or(0) {
+        let parts = columns
+            .iter()
+            .map(|column| column.heading.get(line).map_or("", |part| &**part));
+        one_line("", parts.collect());
+    }
+    let entries: Vec<Vec<String>> = columns.iter().map(|column| column.entries(rows)).collect();
+    for (number, row) in rows.iter().enumerate() {
+        one_line(row, entries.iter().map(|column| &*column[number]).collect());
+    }
+    out.push('\n');
+}
+
+/// What is asked for, and what the marks at rates mean.
+fn meanings(
+    out: &mut String,
+    results: &Results,
+    answers: &[WorkloadAnswer],
+    columns: &[Column<'_>],
+    width: usize,
+) {
+    let asked = answers.iter().filter(|answer| !answer.asked.is_empty());
+    let groups = grouped(asked.map(|answer| ((&answer.asked, answer.by_default), answer)));
+    let several = groups.len() > 1;
+    for ((asked, by_default), alike) in groups {
+        let of = if several {
+            format!(" ({})", names(alike.iter().map(|answer| &*answer.workload)))
+        } else {
+            String::new()
+        };
+        let by_default = if by_default {
+            format!(" ({})", answers::default_words(results))
+        } else {
+            String::new()
+        };
+        let text = format!("{}{of}{by_default}", asked.join(", "));
+        wrapped(out, " yes: ", &plain(&text), width);
+    }
+    let cells = || columns.iter().flat_map(|column| &column.cells);
+    let late = cells().any(|(cell, row)| {
+        let mut trials = cell.quoted().into_iter();
+        row.carries == Some(Carries::Yes) && trials.any(|t| t.verdict.latency_is_upper_bound)
+    });
+    if late {
+        let words = "<=: the client's own lateness is in it; the system's latency is lower";
+        wrapped(out, " ", words, width);
+    }
+    let rates = cells().filter(|(_, row)| row.carries.is_none());
+    let marks = rates.filter_map(|(_, row)| mark_words(row.carried?.bound));
+    for words in unique(marks) {
+        wrapped(out, " ", words, width);
+    }
+}
+
+/// Why the answer is *no*, or cannot be told, one line for a cause.
+fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
+    let entries = || {
+        columns.iter().flat_map(|column| {
+            let cells = column.cells.iter();
+            cells.map(move |(cell, row)| (column, *cell, *row))
+        })
+    };
+    let refused: Vec<_> = entries()
+        .filter(|(_, _, row)| row.carries == Some(Carries::No))
+        .collect();
+    for (column, cell, row) in refused.iter().take(EXPLAINED) {
+        let why = row
+            .reason
+            .as_ref()
+            .map_or(String::new(), |reason| format!(": {reason}"));
+        let text = format!(
+            "{}, {}: {}{why}",
+            cell.label, column.workload, row.decided_by
+        );
+        wrapped(out, " no: ", &plain(&text), width);
+    }
+    if refused.len() > EXPLAINED {
+        let _ = writeln!(
+            out,
+            "     and {} more (-v, or the page)",
+            refused.len() - EXPLAINED
+        );
+    }
+    let crowded = entries().filter(|(_, cell, row)| {
+        let is_open = !matches!(row.carries, Some(Carries::Yes | Carries::No));
+        is_open
+            && cell
+                .quoted()
+                .iter()
+                .all(|trial| trial.verdict.others_busy.is_some())
+    });
+    let crowded: Vec<_> = crowded.map(|(_, cell, _)| cell).collect();
+    if let Some(words) = crowd::of_cells(crowded.len(), entries().count()) {
+        wrapped(out, " ", &words, width);
+    }
+    let open = entries().filter(|(_, cell, row)| {
+        let says_little = row.carries == Some(Carries::CannotTell)
+            || row.carries.is_none() && row.carried.is_none();
+        says_little && !crowded.iter().any(|other| std::ptr::eq(*other, *cell))
+    });
+    // The mildest verdict is that of the cell; its first reason is the worst.
+    let open = open.map(|(column, cell, row)| {
+        let trial = cell.quoted().first().copied().unwrap_or(cell.trials[0]);
+        let reason = trial.verdict.reasons.first();
+        (
+            reason.map(|reason| reason.rule),
+            (column, cell, row, reason),
+        )
+    });
+    let causes = grouped(open);
+    for (_, alike) in causes.iter().take(EXPLAINED) {
+        let (column, cell, row, reason) = alike[0];
+        let others = match alike.len() - 1 {
+            0 => String::new(),
+            others => format!(" (and {others} more for this reason)"),
+        };
+        let (why, advice) = match reason {
+            Some(reason) => (reason.text.as_str(), reason.rule.advice()),
+            None => (row.decided_by.as_str(), ""),
+        };
+        let text = format!(
+            "{}, {}{others}: {why}. {advice}",
+            cell.label, column.workload
+        );
+        let lead = if row.carries.is_some() {
+            " cannot tell: "
+        } else {
+            " "
+        };
+        wrapped(out, lead, plain(&text).trim_end(), width);
+    }
+    if causes.len() > EXPLAINED {
+        let _ = writeln!(
+            out,
+            " and {} more causes (-v, or the page)",
+            causes.len() - EXPLAINED
+        );
+    }
+}
+
+/// Who is best at what, where that is decided, and what is not.
+fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
+    let several = answers.len() > 1;
+    let wins = || {
+        answers
+            .iter()
+            .flat_map(|answer| answer.wins.iter().map(move |win| (answer, win)))
+    };
+    // Of a single row there is nobody to be better than.
+    let rows = answers
+        .iter()
+        .flat_map(|answer| &answer.rows)
+        .map(|row| row.row.as_str());
+    if unique(rows).len() < 2 {
+        return;
+    }
+    out.push('\n');
+    for (outcome, lead) in [
+        (Outcome::Decided, " decided: "),
+        (Outcome::Bounded, " bounded: "),
+    ] {
+        let of_outcome = wins().filter(|(_, win)| win.outcome == outcome);
+        let places = grouped(of_outcome.map(|(answer, win)| ((&answer.workload, &win.at), win)));
+        for (number, ((workload, at), wins)) in places.into_iter().enumerate() {
+            let place = [several.then_some(workload.as_str()), Some(at)];
+            let place = place.into_iter().flatten().filter(|part| !part.is_empty());
+            let place: Vec<&str> = place.collect();
+            let wins = wins.into_iter().map(|win| {
+                let who = win.lead.as_ref().filter(|_| outcome == Outcome::Decided);
+                format!("{} {}", win.what, who.unwrap_or(&win.who))
+            });
+            let wins: Vec<String> = wins.collect();
+            let place = if place.is_empty() {
+                String::new()
+            } else {
+                place.join(", ") + ": "
+            };
+            let lead = if number == 0 { lead } else { "          " };
+            wrapped(out, lead, &plain(&(place + &wins.join("; "))), width);
+        }
+    }
+    let open = wins().filter(|(_, win)| win.outcome == Outcome::Open);
+    let open = grouped(open.map(|(answer, win)| (win.what, answer.workload.as_str())));
+    let words: Vec<String> = (open.into_iter())
+        .map(|(what, workloads)| match several {
+            true => format!("{what} ({})", names(unique(workloads))),
+            false => what.to_owned(),
+        })
+        .collect();
+    if !words.is_empty() {
+        let text = format!("{}: more repeats would tell (--repeats)", words.join("; "));
+        wrapped(out, " open: ", &plain(&text), width);
+    }
+}
+
+/// What a study of bursts, windows, brokers or connections is about.
+fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
+    let workloads = summary.workloads.iter();
+    let all: Vec<String> = workloads
+        .flat_map(|workload| table::sentences(results, workload))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    out.push('\n');
+    for sentence in all.iter().take(SENTENCES) {
+        wrapped(out, " ", &plain(sentence), width);
+    }
+    if all.len() > SENTENCES {
+        let _ = writeln!(
+            out,
+            " and {} more such lines (-v, or the page)",
+            all.len() - SENTENCES
+        );
+    }
+}
+
+fn onward_lines(out: &mut String, onward: &Onward) {
+    let trimmed = out.trim_end().len();
+    out.truncate(trimmed);
+    out.push_str("\n\n");
+    if let Some(page) = &onward.page {
+        let _ = writeln!(out, "page: {page}");
+    }
+    if let Some((command, why)) = &onward.next {
+        let _ = writeln!(out, "next: {command}  ({why})");
+    }
+}
