@@ -7,8 +7,12 @@ use crate::exit::{self, BAD_INPUT, Ending, FINE, tell};
 use crate::signals;
 
 /// Reads the command line, acts by it, and ends the process with the exit code. An early end is told on standard error.
-pub fn run<C: Parser>(act: impl FnOnce(C) -> Result<i32, Ending>) -> ! {
-    let command_line = C::try_parse().unwrap_or_else(|error| end_unread(&error));
+/// `explain` says what is wrong with a command line where it knows better than clap.
+pub fn run<C: Parser>(
+    explain: impl Fn(&clap::Error) -> Option<String>,
+    act: impl FnOnce(C) -> Result<i32, Ending>,
+) -> ! {
+    let command_line = C::try_parse().unwrap_or_else(|error| end_unread(&error, explain(&error)));
     let ended = signals::ignore_size_limit()
         .and_then(|()| act(command_line))
         .and_then(|code| exit::complete().map(|()| code));
@@ -20,7 +24,7 @@ pub fn run<C: Parser>(act: impl FnOnce(C) -> Result<i32, Ending>) -> ! {
 }
 
 /// Prints the help or the version that was asked for, which are no errors; everything else here is bad input.
-fn end_unread(error: &clap::Error) -> ! {
+fn end_unread(error: &clap::Error, explained: Option<String>) -> ! {
     let is_asked = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -29,7 +33,8 @@ fn end_unread(error: &clap::Error) -> ! {
         drop(error.print());
     } else {
         // The text repeats the command line, so it is made plain.
-        exit::write_plain(format_args!("{}", error.render()));
+        let text = explained.unwrap_or_else(|| error.render().to_string());
+        exit::write_plain(format_args!("{text}"));
     }
     std::process::exit(if is_asked { FINE } else { BAD_INPUT });
 }

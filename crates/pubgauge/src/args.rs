@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
+use pubgauge_command::exit::Ending;
 use pubgauge_command::options::{Login, Output};
 use pubgauge_search::Axis;
 
@@ -213,6 +214,36 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Takes what is typed for what it means: an address in place of a study file is a system, `HOST:PORT` of a protocol's
+    /// own port is an address, and `first-look` is the built-in study.
+    ///
+    /// # Errors
+    /// An address of a port that tells no protocol.
+    pub fn resolve_words(&mut self) -> Result<(), Ending> {
+        if let Some(study) = self.study.take_if(|study| !study.exists()) {
+            match study.to_str() {
+                Some(address) if address.contains("://") => self.on.push(address.to_owned()),
+                Some("first-look") => {}
+                _ => self.study = Some(study),
+            }
+        }
+        for system in &mut self.on {
+            if let Some((host, port)) = system.rsplit_once(':')
+                && !system.contains("://")
+                && let Ok(port) = port.parse::<u16>()
+            {
+                let Some((scheme, _)) = PORTS.iter().find(|(_, known)| *known == port) else {
+                    return Err(Ending::bad_input(format!(
+                        "--on {system}: port {port} is no protocol's own\n  hint: write the protocol before it, for example \
+                         mqtt://{system}"
+                    )));
+                };
+                *system = format!("{scheme}://{host}:{port}");
+            }
+        }
+        Ok(())
+    }
+
     /// Whether nothing at all is selected.
     pub fn is_empty(&self) -> bool {
         self.is_first_look() && self.repeats.is_none()
@@ -239,25 +270,36 @@ impl Selection {
     }
 }
 
+/// Ports that IANA has registered for a protocol that addresses name.
+const PORTS: [(&str, u16); 7] = [
+    ("mqtt", 1883),
+    ("mqtts", 8883),
+    ("amqp", 5672),
+    ("amqps", 5671),
+    ("xmpp", 5222),
+    ("xmpps", 5223),
+    ("nats", 4222),
+];
+
 /// The daily flags.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Workload, instead of a study file")]
 pub struct Daily {
-    /// Publishing devices; 0 is allowed.
-    #[arg(long, value_name = "N")]
-    pub publishers: Option<u32>,
+    /// Publishing devices; 0 is allowed. Several values, here and below, are measured each with each of the others.
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub publishers: Vec<u32>,
     /// Subscribing devices; 0 is allowed.
-    #[arg(long, value_name = "N")]
-    pub subscribers: Option<u32>,
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub subscribers: Vec<u32>,
     /// Topics.
-    #[arg(long, value_name = "N")]
-    pub topics: Option<u32>,
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub topics: Vec<u32>,
     /// Payload size, header included, for example 64B, 1KiB, 2MB.
-    #[arg(long, value_name = "SIZE")]
-    pub payload: Option<String>,
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
+    pub payload: Vec<String>,
     /// Message rate: 10k/s in all, 1/s-each for each publisher, or max (flat out).
-    #[arg(long, value_name = "RATE")]
-    pub rate: Option<String>,
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',')]
+    pub rate: Vec<String>,
     /// Length of the measurement, for example 10s.
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
@@ -265,11 +307,11 @@ pub struct Daily {
     #[arg(long, value_name = "TIME")]
     pub warm_up: Option<String>,
     /// MQTT quality of service: 0 at most once, 1 at least once, 2 exactly once.
-    #[arg(long, value_name = "0|1|2")]
-    pub qos: Option<u8>,
+    #[arg(long, value_name = "0|1|2,...", value_delimiter = ',')]
+    pub qos: Vec<u8>,
     /// MQTT version.
-    #[arg(long, value_name = "3.1.1|5")]
-    pub mqtt: Option<String>,
+    #[arg(long, value_name = "3.1.1|5,...", value_delimiter = ',')]
+    pub mqtt: Vec<String>,
 }
 
 /// `pubgauge run`.

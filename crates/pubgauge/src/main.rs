@@ -40,6 +40,7 @@ mod study_run;
 mod systems;
 mod terminal;
 mod traces;
+mod vocabulary;
 mod worker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,14 +65,20 @@ fn ending(error: pubgauge_campaign::Error) -> Ending {
 }
 
 fn main() {
-    program::run(act)
+    program::run(vocabulary::explain, act)
 }
 
 fn act(cli: Cli) -> Result<i32, Ending> {
     match cli.verb {
-        Verb::Run(verb) => run::run(&verb.args()),
-        Verb::Find(args) => run::find(*args),
-        Verb::Plan(args) => plan::plan(&args),
+        Verb::Run(verb) => run::run(&verb.args()?),
+        Verb::Find(mut args) => {
+            args.run.selection.resolve_words()?;
+            run::find(*args)
+        }
+        Verb::Plan(mut args) => {
+            args.selection.resolve_words()?;
+            plan::plan(&args)
+        }
         Verb::Systems(args) => systems::systems(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Report(args) => report::report(&args),

@@ -10,7 +10,7 @@ use pubgauge_figures::model::Results;
 use pubgauge_place::shell::quoted;
 use pubgauge_quantities::lists::names;
 use pubgauge_report::answers::{Carries, answers};
-use pubgauge_report::summary::Bound;
+use pubgauge_report::summary::{Bound, REFERENCE_NAMES};
 use pubgauge_report::{LatencyLogs, Onward};
 use pubgauge_results::store;
 
@@ -65,8 +65,11 @@ fn next_command(
 ) -> Option<(String, &'static str)> {
     let answers = answers(results);
     let rows = answers.iter().flat_map(|answer| &answer.rows);
-    // A server at an address may be somebody's service: nobody is invited to load it until it gives way.
-    let started = rows.filter(|row| !row.system.contains("://"));
+    // A server at an address may be somebody's service: nobody is invited to load it until it gives way. The reference
+    // broker is no product.
+    let started = rows.filter(|row| {
+        !row.system.contains("://") && !REFERENCE_NAMES.contains(&row.system.as_str())
+    });
     let carry = started.filter(|row| match (row.carries, row.carried) {
         (Some(carries), _) => carries == Carries::Yes,
         (None, carried) => carried.is_some_and(|carried| carried.bound == Bound::Exact),

@@ -141,16 +141,44 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
     Ok(DailyFlags {
-        publishers: flags.publishers,
-        subscribers: flags.subscribers,
-        topics: flags.topics,
-        payload: quantity("--payload", &flags.payload)?,
-        rate: quantity("--rate", &flags.rate)?,
+        publishers: flags.publishers.clone(),
+        subscribers: flags.subscribers.clone(),
+        topics: flags.topics.clone(),
+        payload: quantities("--payload", &flags.payload)?,
+        rate: quantities(
+            "--rate",
+            &flags
+                .rate
+                .iter()
+                .map(|rate| plain_rate(rate))
+                .collect::<Vec<_>>(),
+        )?,
         duration: quantity("--duration", &flags.duration)?,
         warm_up: quantity("--warm-up", &flags.warm_up)?,
-        qos: flags.qos,
+        qos: flags.qos.clone(),
         mqtt: flags.mqtt.clone(),
     })
+}
+
+/// A rate without the noun that other tools have in it: `1000msg/s` is `1000/s`.
+fn plain_rate(text: &str) -> String {
+    let Some((amount, per)) = text.split_once('/') else {
+        return text.to_owned();
+    };
+    let nouns = ["messages", "message", "msgs", "msg"];
+    let amount = amount.trim_end();
+    let amount = nouns
+        .iter()
+        .find_map(|noun| amount.strip_suffix(noun))
+        .unwrap_or(amount);
+    format!("{}/{per}", amount.trim_end())
+}
+
+/// Quantities with their units.
+fn quantities<T: DeserializeOwned>(flag: &str, texts: &[String]) -> Result<Vec<T>, Ending> {
+    let each = texts.iter().map(|text| quantity(flag, &Some(text.clone())));
+    let all: Result<Vec<Option<T>>, Ending> = each.collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 /// A quantity with its unit, in the words of study files.

@@ -76,7 +76,10 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
             }
             // Bursts are back to back, without a rate.
             if args.axis == Axis::Burst {
-                selection.daily.rate.get_or_insert("max".into());
+                let rate = &mut selection.daily.rate;
+                if rate.is_empty() {
+                    rate.push("max".into());
+                }
             }
         }
     }

@@ -55,7 +55,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
     table::outcomes(&mut out, results, width);
-    onward_lines(&mut out, onward);
+    onward_lines(&mut out, onward, width);
     out
 }
 
@@ -456,7 +456,7 @@ fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: 
     }
 }
 
-fn onward_lines(out: &mut String, onward: &Onward) {
+fn onward_lines(out: &mut String, onward: &Onward, width: usize) {
     let trimmed = out.trim_end().len();
     out.truncate(trimmed);
     out.push_str("\n\n");
@@ -464,6 +464,12 @@ fn onward_lines(out: &mut String, onward: &Onward) {
         let _ = writeln!(out, "page: {page}");
     }
     if let Some((command, why)) = &onward.next {
-        let _ = writeln!(out, "next: {command}  ({why})");
+        let line = format!("next: {command}  ({why})");
+        if line.chars().count() <= width {
+            out.push_str(&line);
+        } else {
+            let _ = write!(out, "next: {command}\n      ({why})");
+        }
+        out.push('\n');
     }
 }

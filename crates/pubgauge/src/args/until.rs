@@ -22,11 +22,17 @@ pub struct RunVerb {
 }
 
 impl RunVerb {
-    pub fn args(self) -> RunArgs {
-        RunArgs {
+    /// All arguments of the run.
+    ///
+    /// # Errors
+    /// As [`Selection::resolve_words`](super::Selection::resolve_words).
+    pub fn args(self) -> Result<RunArgs, Ending> {
+        let mut run = self.run;
+        run.selection.resolve_words()?;
+        Ok(RunArgs {
             until: self.until,
-            ..self.run
-        }
+            ..run
+        })
     }
 }
 

@@ -402,14 +402,14 @@ fn sets_change_values() {
 #[test]
 fn daily_flags_are_a_study() {
     let flags = DailyFlags {
-        publishers: Some(100),
-        subscribers: Some(0),
-        payload: Some(Size(1000)),
-        rate: Some(Rate::Each(1.0)),
+        publishers: vec![100],
+        subscribers: vec![0],
+        payload: vec![Size(1000)],
+        rate: vec![Rate::Each(1.0)],
         duration: Some(Span(5 * SECOND)),
         warm_up: Some(Span(0)),
-        qos: Some(1),
-        mqtt: Some("5".into()),
+        qos: vec![1],
+        mqtt: vec!["5".into()],
         ..DailyFlags::default()
     };
     let mut study = flags.study().expect("sound");
@@ -437,20 +437,54 @@ fn daily_flags_are_a_study() {
 
     assert!(
         DailyFlags {
-            qos: Some(3),
+            qos: vec![3],
             ..DailyFlags::default()
         }
         .study()
         .is_err()
     );
     let wrong = DailyFlags {
-        mqtt: Some("4".into()),
+        mqtt: vec!["4".into()],
         ..DailyFlags::default()
     };
     assert_eq!(
         wrong.study().expect_err("no such version").to_string(),
         "--mqtt 4: expected 3.1.1 or 5"
     );
+}
+
+/// Several values of flags are measured each with each of the others.
+#[test]
+fn lists_in_daily_flags_are_a_grid() {
+    let flags = DailyFlags {
+        subscribers: vec![1, 10],
+        payload: vec![Size(64), Size(1024)],
+        rate: vec![Rate::All(1_000.0)],
+        qos: vec![0, 1],
+        mqtt: vec!["3.1.1".into(), "5".into()],
+        ..DailyFlags::default()
+    };
+    let plan = flags.study().expect("sound").plan(&options(&["a"]));
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    let cell = |trial: &pubgauge_study::PlannedTrial| {
+        let flow = &trial.workload.flows[0];
+        let version = trial
+            .settings
+            .native("mqtt", "version")
+            .map(|value| value.to_string());
+        let quality = trial
+            .settings
+            .reliability
+            .map(|quality| format!("{quality:?}"));
+        (
+            flow.subscribers.len(),
+            format!("{:?}", flow.size),
+            quality,
+            version,
+        )
+    };
+    let cells: std::collections::BTreeSet<_> = plan.trials.iter().map(cell).collect();
+    assert_eq!((plan.trials.len(), cells.len()), (16, 16), "{cells:?}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn ending(error: pubgauge_collect::Error) -> Ending {
 }
 
 fn main() {
-    program::run(act)
+    program::run(|_| None, act)
 }
 
 fn act(args: CollectArgs) -> Result<i32, Ending> {
