@@ -111,8 +111,11 @@ fn has_every_name(results: &Value) {
         }
         for distribution in ["latency_ns", "latency_from_send_ns", "send_lag_ns"] {
             for statistic in STATISTICS {
+                // On a busy machine a percentile may fall among what was not sent in time.
                 let value = &trial[distribution][statistic];
-                assert!(value.is_number(), "{distribution}.{statistic} is {value}");
+                let is_known =
+                    value.is_number() || count(trial, &format!("{distribution}.censored")) > 0;
+                assert!(is_known, "{distribution}.{statistic} is {value}");
             }
         }
     }
