@@ -423,9 +423,12 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
     let open = wins().filter(|(_, win)| win.outcome == Outcome::Open);
     let open = grouped(open.map(|(answer, win)| (win.what, answer.workload.as_str())));
     let words: Vec<String> = (open.into_iter())
-        .map(|(what, workloads)| match several {
-            true => format!("{what} ({})", names(unique(workloads))),
-            false => what.to_owned(),
+        .map(|(what, workloads)| {
+            if several {
+                format!("{what} ({})", names(unique(workloads)))
+            } else {
+                what.to_owned()
+            }
         })
         .collect();
     if !words.is_empty() {
