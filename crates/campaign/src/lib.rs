@@ -16,9 +16,9 @@ pub mod pairs;
 mod prepare;
 mod prepared;
 mod proposer;
+mod repeats;
 pub mod sizes;
 mod systems_here;
-mod undecided;
 
 pub use campaign::{Campaign, Note, Watch, judge};
 pub use client::{ClientOptions, MOST_PROCESSES};
@@ -27,5 +27,5 @@ pub use new_run::{decisive, machine, new_run, resolved};
 pub use prepare::{Given, prepare};
 pub use prepared::{AvailableSystems, Chosen, Prepared};
 pub use proposer::{Proposal, Proposer, default_criterion, specs};
+pub use repeats::RepeatsForecast;
 pub use systems_here::{SystemsHere, split};
-pub use undecided::RepeatsForecast;

@@ -3,6 +3,7 @@
 //! from the stored results.
 
 mod limits;
+mod undecided;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use pubgauge_workload::Workload;
 use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
-use crate::undecided::Round;
+use crate::repeats::Round;
 use crate::{Chosen, Prepared, capacity};
 
 /// A trial to run.
@@ -54,9 +55,9 @@ pub struct Proposer<'a> {
     /// cell and load.
     loaded: RefCell<BTreeMap<(String, u64), Loaded>>,
     /// Seconds that repeats for undecided claims may take.
-    pub(crate) budget_s: Option<f64>,
+    budget_s: Option<f64>,
     /// A cache of the last round of these, with its number.
-    pub(crate) round: RefCell<Option<(u32, Round)>>,
+    round: RefCell<Option<(u32, Round)>>,
 }
 
 impl<'a> Proposer<'a> {
@@ -231,7 +232,7 @@ pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
 }
 
 /// The number of a trial after these. Some may be gone: who deletes a trial's folder has it measured again.
-pub(crate) fn next_number(done: &[Trial]) -> u32 {
+fn next_number(done: &[Trial]) -> u32 {
     done.iter().map(|trial| trial.id + 1).max().unwrap_or(0)
 }
 

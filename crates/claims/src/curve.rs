@@ -4,7 +4,8 @@
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, LinearFit, half_by_chance, moments};
 
-use crate::decide::{Estimated, Finding, Lack, Outcome, Tells, Ways, inside, joint};
+use crate::decide::{Estimated, Ways, inside, joint};
+use crate::finding::{Finding, Lack, Outcome, Tells};
 use crate::several::all_hold;
 
 /// Repeats that a judge of curves needs.

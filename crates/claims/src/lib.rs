@@ -3,6 +3,7 @@
 //! - [`mod@sentence`]: the rule of a claim as a sentence.
 //! - [`mod@judge`]: the judgement of a claim by a run.
 //! - [`mod@open`]: which cells must be repeated for a claim that cannot be told.
+//! - [`finding`]: an outcome with what decided it.
 //! - [`decide`]: whether a quantity lies in a range, or those of a curve do together.
 //! - [`several`]: how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
@@ -14,12 +15,13 @@
 
 pub mod curve;
 pub mod decide;
+pub mod finding;
 pub mod judge;
 pub mod open;
 pub mod sentence;
 pub mod several;
 
-pub use decide::{Finding, Outcome, Tells, TurningPoint};
+pub use finding::{Finding, Outcome, Tells, TurningPoint};
 pub use judge::{
     Absent, CellKey, Curve, Figures, MeasuredRun, Observation, Picture, Point, RECORDING,
     SearchedLimit, judge, pictures,

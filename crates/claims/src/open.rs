@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use pubgauge_figures::rule::Claim;
 
-use crate::decide::{Finding, Outcome, Tells, Ways};
+use crate::decide::Ways;
+use crate::finding::{Finding, Outcome, Tells};
 use crate::judge::{CellKey, MeasuredRun, all_needed, combinations, filters_of, judge};
 
 /// A claim that repeats would decide.

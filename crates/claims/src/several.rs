@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decide::{Finding, Outcome, Tells, TurningPoint};
+use crate::finding::{Finding, Outcome, Tells, TurningPoint, named};
 
 /// All must hold: one that fails decides. What is not applicable is left out and named.
 pub fn all_hold(findings: &[(String, Finding)]) -> Finding {
@@ -235,14 +235,6 @@ fn finding_over(
         ours: listed(findings, |f| &f.ours),
         tells: tells.filter(|_| outcome == Outcome::CannotTell),
         turn: nearest(findings).filter(|_| outcome.is_answer()),
-    }
-}
-
-pub(crate) fn named(name: &str, what: &str) -> String {
-    match (name, what) {
-        ("", what) => what.to_owned(),
-        (name, "") => name.to_owned(),
-        (name, what) => format!("{name}: {what}"),
     }
 }
 

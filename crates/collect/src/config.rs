@@ -16,7 +16,7 @@ mod upload;
 pub use again::read_again;
 pub use brokers::Broker;
 pub use canary::Canary;
-pub use checked::{Config, Given, TlsFiles, read};
+pub use checked::{Config, Given, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{

@@ -1,5 +1,6 @@
 //! Finished files: from a closed segment to Parquet or NDJSON, in folders by date, hour and topic.
 
+mod finished;
 mod layout;
 mod making;
 mod memory;
@@ -21,22 +22,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pubgauge_place::{OpenFolder, is_refused};
 
+pub use self::finished::Finished;
 pub use self::layout::Layout;
 use self::making::Making;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
 pub(crate) use self::parquet::{merge, rows};
 pub use self::parquet::{read_columns, read_columns_of};
-pub use self::partition::{
-    EventTime, MOST_PARTS, Misplaced, Misplacement, Part, Partitioning, is_folder, is_key,
-};
+pub use self::partition::{EventTime, Misplaced, Misplacement, Part, Partitioning, hour_of};
 pub(crate) use self::summed::Summed;
-use crate::columns::Undecoded;
-use crate::config::Form;
+use crate::file_name::{MOST_PARTS, is_folder};
 use crate::folder::Folder;
 use crate::log::Closed;
 use crate::log::windows::SegmentReader;
-use crate::manifest::{Entry, FileEntry};
+use crate::manifest::Entry;
 
 /// Columns and partitions that all finished files have, which no other column may be called.
 pub const OWN_COLUMNS: [&str; 16] = [
@@ -57,26 +56,6 @@ pub const OWN_COLUMNS: [&str; 16] = [
     "date",
     "hour",
 ];
-
-/// Nanoseconds of an hour.
-const HOUR_NS: i64 = 3_600_000_000_000;
-
-/// The hour of a time, since 1970.
-pub fn hour_of(ns: i64) -> i64 {
-    ns.div_euclid(HOUR_NS)
-}
-
-/// The files that a segment became.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finished {
-    pub files: Vec<FileEntry>,
-    /// Messages that cannot be read, first and last number.
-    pub damaged: Vec<(u64, u64)>,
-    /// Payloads that have not all of their columns.
-    pub undecoded: Undecoded,
-    /// Messages that do not lie where their time or topic would have them.
-    pub misplaced: Misplaced,
-}
 
 /// Why a segment is not made into finished files.
 #[derive(Debug)]
@@ -139,11 +118,6 @@ pub fn finish(
     // If it is there again after a power loss, the same files are made again.
     let _ = log.sync();
     Ok(finished)
-}
-
-/// Name of the file of these messages; `stem` is what the names of the collector's files begin with.
-pub(crate) fn file_name(stem: &str, (first, last): (u64, u64), form: Form) -> String {
-    format!("{stem}-{first:016}-{last:016}.{}", form.extension())
 }
 
 /// Removes what files that were not finished have left behind.
@@ -242,17 +216,6 @@ fn each_within(
 /// Whether every data folder may have such partitions.
 fn is_by_time(name: &str) -> bool {
     name.starts_with("date=") || name.starts_with("hour=")
-}
-
-/// The parts of a finished file's name: the collector, with the mark of its start, the first and the last number, the form.
-pub fn name_parts(name: &str) -> Option<(&str, u64, u64, Form)> {
-    let (all, extension) = name.rsplit_once('.')?;
-    let form = [Form::Parquet, Form::Ndjson]
-        .into_iter()
-        .find(|form| form.extension() == extension)?;
-    let (rest, last) = all.rsplit_once('-')?;
-    let (stem, first) = rest.rsplit_once('-')?;
-    Some((stem, first.parse().ok()?, last.parse().ok()?, form))
 }
 
 #[cfg(test)]

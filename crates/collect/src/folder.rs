@@ -21,8 +21,10 @@ use pubgauge_place::{Access, OpenFolder, is_refused};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
+use crate::file_name::{fresh_mark, is_mark};
 use crate::log::segment;
 use crate::manifest::{self, Entry, FileEntry, FilePlace, LIST};
+use crate::random::random;
 
 pub(crate) use changing::{Changing, Held};
 
@@ -261,30 +263,6 @@ fn mark(own: &OpenFolder, log: &OpenFolder) -> io::Result<Option<String>> {
     Ok(Some(mark))
 }
 
-/// A mark that no other start has: when it was made, and six random digits.
-pub(crate) fn fresh_mark() -> String {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    format!("{now}.{:06x}", random() & 0xff_ffff)
-}
-
-/// Whether a text has the form of a mark.
-fn is_mark(text: &str) -> bool {
-    let fits = |(at, byte): (usize, u8)| match at {
-        8 => byte == b'T',
-        15 => byte == b'Z',
-        16 => byte == b'.',
-        0..16 => byte.is_ascii_digit(),
-        _ => byte.is_ascii_hexdigit(),
-    };
-    text.len() == 23 && text.bytes().enumerate().all(fits)
-}
-
-/// Whether the name of a file that begins with `stem` is one of this collector, with a mark or without one.
-pub(crate) fn is_stem_of(stem: &str, collector: &str) -> bool {
-    let rest = stem.strip_prefix(collector);
-    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.').is_some_and(is_mark))
-}
-
 /// The file that a collector holds while it works.
 const LOCK: &str = "lock";
 
@@ -353,13 +331,6 @@ fn fresh_name() -> String {
     format!("{host}-{:06x}", random() & 0xff_ffff)
 }
 
-/// A random number.
-pub fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds each `RandomState` from the operating system's random numbers.
-    std::hash::RandomState::new().build_hasher().finish()
-}
-
 /// Whether a name can stand in file names, client identifiers and partitions.
 pub fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -369,6 +340,7 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_name::is_stem_of;
 
     #[test]
     fn a_folder_keeps_the_mark_of_its_first_start_and_an_older_one_has_none() {

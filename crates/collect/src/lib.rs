@@ -17,6 +17,7 @@ pub mod compact;
 pub mod config;
 pub mod dead;
 mod error;
+mod file_name;
 pub mod files;
 pub mod folder;
 mod gather;
@@ -28,6 +29,7 @@ mod message;
 pub mod names;
 mod notice;
 mod peer;
+mod random;
 pub mod replay;
 mod session;
 mod status;
@@ -39,9 +41,9 @@ mod waker;
 pub use collector::{Collector, EndsAfter, Leave, Reloads, Summary, Tap};
 pub use config::Config;
 pub use error::Error;
+pub use log::SegmentStatus;
 pub use message::Message;
 pub use notice::{Level, Notice, Watch};
 pub use status::{
-    BrokerStatus, Canaries, Count, Counted, DiskStatus, Histogram, LogStatus, SegmentStatus,
-    Status, Threads, Wire,
+    BrokerStatus, Canaries, Count, Counted, DiskStatus, Histogram, LogStatus, Status, Threads, Wire,
 };

@@ -2,6 +2,7 @@
 
 pub mod scan;
 pub mod segment;
+mod segment_status;
 pub mod stored;
 pub mod windows;
 
@@ -16,9 +17,10 @@ use pubgauge_place::OpenFolder;
 use rustix::fs::fstatvfs;
 
 use crate::config::Form;
-use crate::status::SegmentStatus;
+use crate::random::random;
 use scan::Gap;
 use segment::{HEADER_LEN, Header, Segment};
+pub use segment_status::SegmentStatus;
 use stored::Stored;
 use windows::SegmentReader;
 
@@ -126,7 +128,7 @@ impl Log {
         }
         let mut log = Log {
             folder: folder.clone(),
-            mark: crate::folder::random() as u32,
+            mark: random() as u32,
             form,
             limits,
             segment: None,

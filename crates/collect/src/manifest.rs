@@ -7,8 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{MOST_PARTS, is_folder, name_parts};
-use crate::folder::is_stem_of;
+use crate::file_name::{MOST_PARTS, is_folder, is_stem_of, name_parts};
 use crate::store::StoreAddress;
 
 /// Name of the list in a collector's own folder.

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::Secret;
+use pubgauge_driver::{Secret, Tls};
 use pubgauge_mqtt_codec::Version;
 use pubgauge_mqtt_codec::topic::check_filter;
 use serde::Serialize;
 
 use crate::Error;
-use crate::config::{Broker, Mqtt, TlsFiles};
+use crate::config::{Broker, Mqtt};
 use crate::verify::Discrepancy;
 use messages::{Messages, Next};
 use publisher::Publisher;
@@ -40,7 +40,7 @@ impl ReplayTarget {
     /// An address of another form; a password without a user, which MQTT 3.1.1 does not allow.
     pub fn parse(
         url: &str,
-        tls: TlsFiles,
+        tls: Tls,
         password: Option<Secret>,
         mqtt: Mqtt,
     ) -> Result<ReplayTarget, Error> {

@@ -16,7 +16,7 @@ use crate::files::{Misplaced, Misplacement};
 use crate::notice::is_worth_telling;
 pub use crate::session::Canaries;
 pub use histogram::{Counted, Histogram};
-pub use log::{DiskStatus, LogStatus, SegmentStatus};
+pub use log::{DiskStatus, LogStatus};
 
 /// A number that only grows, or that is set.
 #[derive(Debug, Default)]

@@ -17,13 +17,16 @@ use pubgauge_place::is_refused;
 
 use crate::Error;
 use crate::config::Config;
+use crate::file_name::{is_stem_of, name_parts};
 use crate::files::{self, Finished};
 use crate::folder::{self, Folder};
 use crate::gather::Commit;
 use crate::log::Log;
+use crate::log::SegmentStatus;
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
-use crate::status::{SegmentStatus, Status};
+use crate::random::random;
+use crate::status::Status;
 use crate::waker::Waker;
 use direct::Direct;
 use finisher::{Finisher, Unlisted};
@@ -217,7 +220,7 @@ impl Storage {
         let abandon = Arc::<AtomicBool>::default();
         let (orders, ordered) = channel();
         let (tell_done, done) = channel();
-        let mark = folder::random() as u32;
+        let mark = random() as u32;
         let direct = Direct {
             shared: shared.clone(),
             sink,
@@ -326,8 +329,8 @@ fn found_files(folder: &Folder) -> std::io::Result<(u64, Vec<Unlisted>)> {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        if let Some((stem, first, last, _)) = files::name_parts(name)
-            && folder::is_stem_of(stem, &folder.name)
+        if let Some((stem, first, last, _)) = name_parts(name)
+            && is_stem_of(stem, &folder.name)
         {
             free = free.max(last + 1);
             let below = path.strip_prefix(&folder.data).ok();

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use pubgauge_place::{OpenFolder, is_refused};
 
 use crate::Error;
-use crate::files::{files_and_refused, name_parts};
+use crate::file_name::{is_stem_of, name_parts};
+use crate::files::files_and_refused;
 use crate::folder::{self, LOG};
 use crate::log::stored;
 use crate::manifest::{self, Entry, LIST, Uploaded};
@@ -339,7 +340,7 @@ fn collector(
             .file_name()
             .and_then(|name| name.to_str())
             .and_then(name_parts);
-        if let Some((_, first, last, _)) = file.filter(|(stem, ..)| folder::is_stem_of(stem, name))
+        if let Some((_, first, last, _)) = file.filter(|(stem, ..)| is_stem_of(stem, name))
             && in_log
                 .iter()
                 .any(|range| range.contains(&first) && range.contains(&last))

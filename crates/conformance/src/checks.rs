@@ -95,7 +95,7 @@ fn delivers_in_order(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
             return Err(format!("message {} came in place of {n}", heard.sequence).into());
         }
     }
-    pair.are_named(setup)?;
+    setup.check_names(&pair)?;
     pair.close()
 }
 
@@ -155,7 +155,7 @@ fn many_clients(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     if next.len() != 6 || next.values().any(|n| *n != 500) {
         return Err(format!("unequal shares: {:?}", next.values().collect::<Vec<_>>()).into());
     }
-    pair.are_named(setup)?;
+    setup.check_names(&pair)?;
     pair.close()
 }
 
@@ -208,7 +208,7 @@ fn subscribed_to_many(setup: &mut CheckSetup<'_>) -> Result<(), Violation> {
     pair.until("a message of each of 200 subscriptions", |p| {
         streams(p) == SUBSCRIPTIONS
     })?;
-    pair.are_named(setup)?;
+    setup.check_names(&pair)?;
     pair.close()
 }
 

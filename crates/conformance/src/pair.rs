@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::rig::{PATIENCE, Received, Rig, SENTINELS, SILENCE};
-use super::setup::CheckSetup;
 use super::violation::Violation;
 use pubgauge_driver::clock::Nanos;
 use pubgauge_driver::header::Kind;
@@ -99,20 +98,6 @@ impl Pair {
         self.is_undamaged()?;
         if self.into.seen.before_read {
             return Err("a message was reported before any `arrived`".into());
-        }
-        Ok(())
-    }
-
-    /// Checks that deliveries that name a topic name that of their stream: streams 0, 1 and so on are published on
-    /// `t0`, `t1` and so on.
-    pub fn are_named(&self, setup: &CheckSetup<'_>) -> Result<(), Violation> {
-        for (stream, topics) in &self.into.seen.named {
-            let expected = setup.topic(&format!("t{stream}"));
-            if let Some(other) = topics.iter().find(|topic| **topic != expected) {
-                return Err(
-                    format!("a message on {expected} was delivered as one on {other}").into(),
-                );
-            }
         }
         Ok(())
     }

@@ -111,6 +111,20 @@ impl CheckSetup<'_> {
         Ok(pair)
     }
 
+    /// Checks that deliveries that name a topic name that of their stream: streams 0, 1 and so on are published on
+    /// `t0`, `t1` and so on.
+    pub fn check_names(&self, pair: &Pair) -> Result<(), Violation> {
+        for (stream, topics) in &pair.into.seen.named {
+            let expected = self.topic(&format!("t{stream}"));
+            if let Some(other) = topics.iter().find(|topic| **topic != expected) {
+                return Err(
+                    format!("a message on {expected} was delivered as one on {other}").into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// A client that reports whether it had a session.
     pub(super) fn client(
         &self,

@@ -7,6 +7,7 @@ mod collecting;
 mod draining;
 mod handle;
 mod proving;
+mod sentinel_rounds;
 mod uniting;
 mod workers;
 
@@ -20,9 +21,9 @@ use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, T
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::{Flow, Until};
 
-use self::again::Again;
 use self::collected::Collected;
 use self::handle::{Inbox, WorkerHandle};
+use self::sentinel_rounds::SentinelRounds;
 use self::uniting::Apart;
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
@@ -155,7 +156,7 @@ struct Conductor<'a> {
     collected: Collected,
     /// Groups with members on several workers.
     apart: Apart,
-    again: Again,
+    again: SentinelRounds,
     drain: Drain,
     table: Option<Timetable>,
     phase: Phase,
@@ -182,7 +183,7 @@ impl<'a> Conductor<'a> {
             exhausted: BTreeSet::new(),
             collected: Collected::default(),
             apart: Apart::default(),
-            again: Again::default(),
+            again: SentinelRounds::default(),
             drain: Drain::default(),
             table: None,
             phase: Phase::Connect,

@@ -12,7 +12,7 @@ pub use crate::message_counts::MessageCounts;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
 use crate::series::Totals;
-use crate::usage::MachineTime;
+use crate::usage::Usage;
 
 /// The observations of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -218,46 +218,6 @@ impl FlowRecording {
             .missing()
             .saturating_sub(self.passed_over)
             .min(most);
-    }
-}
-
-/// Use of processors over a span of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Length of the span, ns: the measurement, without what the worker stood still before and after it
-    /// while it could not take a reading.
-    pub span: Nanos,
-    /// Running, ns; may exceed the span where a library has threads.
-    pub running: Nanos,
-    /// Of this the worker's own thread, ns.
-    pub own_running: Nanos,
-    /// The worker's own thread was ready but waited for a processor, ns.
-    pub own_waiting: Nanos,
-    /// The worker's own thread neither ran nor waited for a processor, though its sleep was over:
-    /// the process or the machine stood still. Times below 5 ms are not counted, ns.
-    pub own_stalled: Nanos,
-    /// The longest such time, ns.
-    pub longest_stall: Nanos,
-    /// No single wait of the thread for a processor was longer, ns: the most within some 20 ms.
-    pub longest_wait: Nanos,
-    /// The thread went to sleep.
-    pub voluntary_switches: u64,
-    /// The thread was preempted.
-    pub involuntary_switches: u64,
-    /// The use of the processors of the worker's machine; `None` where it cannot be read, and in simulated time.
-    pub machine: Option<MachineTime>,
-}
-
-/// Longest time for which a thread that wakes up waits for a processor that nobody else uses, ns: 6 to 14 us on machines
-/// where nothing else ran, whatever the rate.
-const ORDINARY_WAIT: Nanos = 10_000;
-
-impl Usage {
-    /// For how long the thread waited for a processor beyond what it waits whenever it is switched to, ns.
-    pub fn kept_waiting(&self) -> Nanos {
-        let switches = self.voluntary_switches + self.involuntary_switches;
-        self.own_waiting
-            .saturating_sub(switches.saturating_mul(ORDINARY_WAIT))
     }
 }
 

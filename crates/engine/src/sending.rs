@@ -30,8 +30,7 @@ use crate::recording::{FlowRecording, Outage, Recording, Traffic};
 use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
-use crate::timetable::Timetable;
-use crate::worker::GRACE;
+use crate::timetable::{GRACE, Timetable};
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;

@@ -4,6 +4,12 @@ use pubgauge_driver::{Kind, Nanos};
 use pubgauge_workload::Flow;
 use serde::{Deserialize, Serialize};
 
+/// Longest sleep of a worker, so that commands are seen soon.
+pub const NAP: Nanos = 10_000_000;
+/// A message that was due before the end of the measurement may leave for this time after it, because the worker may have
+/// slept that long, and for the span in which messages are gathered: if it does not leave then, it is not sent.
+pub const GRACE: Nanos = 2 * NAP;
+
 /// The points in time of a run, on the trial's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timetable {

@@ -22,27 +22,22 @@ use crate::heartbeat::Heartbeat;
 use crate::live::{FlowCounters, LiveCounters};
 use crate::pulse::{Pulse, Stalls};
 use crate::receiving::Receiving;
-use crate::recording::{Recording, Usage};
+use crate::recording::Recording;
 use crate::reports::Outbox;
 pub use crate::reports::{Command, Positions, Report};
 use crate::sending::Sending;
 use crate::series::add_up;
-use crate::timetable::Timetable;
-use crate::usage::{UsageReading, threads};
+use crate::timetable::{NAP, Timetable};
+use crate::usage::{Usage, UsageReading, threads};
 
 /// How often a worker reports what it has counted.
 const TOLD_EVERY: Nanos = 10_000_000;
 /// How often a worker reports at the least, even if nothing has changed, so that it does not seem to hang.
 const TOLD_AT_LEAST: Nanos = 500_000_000;
-/// Longest sleep, so that commands are seen soon.
-const NAP: Nanos = 10_000_000;
 /// A reading of the measurement's start that comes later than this is replaced by the one before.
 const LATE_READING: Nanos = 5_000_000;
 /// How often the worker's use of processors is read in the warm-up.
 const READ_EVERY: Nanos = 50_000_000;
-/// A message that was due before the end of the measurement may leave for this time after it, because the worker may have
-/// slept that long, and for the span in which messages are gathered: if it does not leave then, it is not sent.
-pub const GRACE: Nanos = 2 * NAP;
 
 /// The bound on messages under way of a flow, where it has one: flat out, and where a burst waits for the one before.
 pub fn window(flow: &Flow, default_window: Option<u32>) -> Option<u32> {

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::table::{RowError, Rows, Table};
+use crate::error::FormatError;
+use crate::table::{Rows, Table};
 
 /// The forms a table can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,20 +17,6 @@ pub enum Format {
     Json,
     /// Apache Parquet, in row groups of some thousands of rows; null where there is no value.
     Parquet,
-}
-
-/// Why a table could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum FormatError {
-    /// Writing failed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The source of the rows cannot be read.
-    #[error("{0}")]
-    Row(RowError),
-    /// The Parquet library refused.
-    #[error("cannot be written as Parquet: {0}")]
-    Parquet(#[from] parquet::errors::ParquetError),
 }
 
 impl Format {

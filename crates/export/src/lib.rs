@@ -7,6 +7,7 @@
 //! - [`check`]: outcomes that a gate depends on, as JUnit XML and as annotations of GitHub.
 
 pub mod check;
+mod error;
 mod flat;
 pub mod format;
 pub mod openmetrics;
@@ -14,5 +15,6 @@ mod parquet;
 mod table;
 pub mod tables;
 
-pub use format::{Format, FormatError};
+pub use error::FormatError;
+pub use format::Format;
 pub use table::{CellType, ExportColumn, RowError, Rows, Table};

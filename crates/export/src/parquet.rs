@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use serde_json::Value;
 
-use crate::format::FormatError;
+use crate::error::FormatError;
 use crate::table::{CellType, ExportColumn, Table};
 
 /// Cells of a row group: it is held until it is full.

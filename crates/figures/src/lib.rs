@@ -9,7 +9,7 @@
 //! - [`on_request`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages; [`party`]: subscribers and groups, the worst of which are named.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
-//! - [`network`]: traffic of emulated networks; [`processors`]: shares of the machine's processors.
+//! - [`network`]: traffic of emulated networks; [`processors`]: how many there are; [`processor_shares`]: shares of them.
 //! - [`recording`]: recordings that claims are judged by, day by day.
 //! - [`window`]: named spans of a measurement; [`bursts`]: bursts in it.
 
@@ -29,6 +29,7 @@ pub mod network;
 pub mod on_request;
 pub mod one_way;
 pub mod party;
+pub mod processor_shares;
 pub mod processors;
 pub mod recording;
 pub mod rule;

@@ -3,9 +3,10 @@
 use crate::MAX_PACKET_LEN;
 use crate::error::DecodeError;
 use crate::packet::{
-    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
-    Subscribe, TopicFilters, UnsubAck, Unsubscribe, Version, Will,
+    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, Publish, QoS, SubAck, Subscribe,
+    TopicFilters, UnsubAck, Unsubscribe, Version, Will,
 };
+use crate::packet_type::PacketType;
 use crate::property::{Properties, PropertyId, PropertyScope};
 use crate::reason::ReasonCode;
 use crate::topic;

@@ -2,9 +2,8 @@
 
 use crate::decode::codes;
 use crate::error::EncodeError;
-use crate::packet::{
-    Ack, ConnAck, Connect, Filters, Packet, PacketType, Publish, QoS, TopicFilters, Version,
-};
+use crate::packet::{Ack, ConnAck, Connect, Filters, Packet, Publish, QoS, TopicFilters, Version};
+use crate::packet_type::PacketType;
 use crate::property::{Properties, PropertyScope};
 use crate::reason::ReasonCode;
 use crate::template::PublishTemplate;

@@ -30,6 +30,7 @@ mod decode;
 mod encode;
 mod error;
 mod packet;
+mod packet_type;
 mod property;
 mod reason;
 mod template;
@@ -42,10 +43,11 @@ pub use decode::{
 pub use encode::{encode_ack, encode_pingreq, encode_pingresp};
 pub use error::{DecodeError, EncodeError};
 pub use packet::{
-    Ack, Auth, ConnAck, Connect, Disconnect, Filters, FiltersBuf, Packet, PacketType, Publish, QoS,
+    Ack, Auth, ConnAck, Connect, Disconnect, Filters, FiltersBuf, Packet, Publish, QoS,
     RetainHandling, SubAck, Subscribe, SubscribeOptions, TopicFilters, TopicFiltersBuf, UnsubAck,
     Unsubscribe, Version, Will,
 };
+pub use packet_type::PacketType;
 pub use property::{Properties, PropertiesBuf, PropertiesIter, Property, PropertyId};
 pub use reason::{ReasonCode, connect_return_code_words};
 pub use template::PublishTemplate;

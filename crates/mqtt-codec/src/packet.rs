@@ -1,6 +1,7 @@
 //! The control packets, borrowed from the bytes they were decoded from.
 
 use crate::error::{DecodeError, EncodeError};
+use crate::packet_type::PacketType;
 use crate::property::Properties;
 use crate::reason::ReasonCode;
 use crate::topic;
@@ -40,30 +41,7 @@ impl QoS {
 }
 
 macro_rules! packets {
-    ($($name:ident $(($body:ident))? = $number:literal, $words:literal;)*) => {
-        /// Types of control packets with their numbers on the wire (5.0 §2.1.2).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        #[allow(missing_docs)] // Each is the name that the specification gives it.
-        pub enum PacketType {
-            $($name = $number,)*
-        }
-
-        impl PacketType {
-            /// The type with this number.
-            pub fn from_bits(bits: u8) -> Option<PacketType> {
-                match bits {
-                    $($number => Some(PacketType::$name),)*
-                    _ => None,
-                }
-            }
-
-            /// Its name as the specification writes it.
-            pub fn name(self) -> &'static str {
-                match self { $(PacketType::$name => $words,)* }
-            }
-        }
-
+    ($($name:ident $(($body:ident))?,)*) => {
         /// Any control packet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)] // Each is the name that the specification gives it.
@@ -80,21 +58,21 @@ macro_rules! packets {
 }
 
 packets! {
-    Connect(Connect) = 1, "CONNECT";
-    ConnAck(ConnAck) = 2, "CONNACK";
-    Publish(Publish) = 3, "PUBLISH";
-    PubAck(Ack) = 4, "PUBACK";
-    PubRec(Ack) = 5, "PUBREC";
-    PubRel(Ack) = 6, "PUBREL";
-    PubComp(Ack) = 7, "PUBCOMP";
-    Subscribe(Subscribe) = 8, "SUBSCRIBE";
-    SubAck(SubAck) = 9, "SUBACK";
-    Unsubscribe(Unsubscribe) = 10, "UNSUBSCRIBE";
-    UnsubAck(UnsubAck) = 11, "UNSUBACK";
-    PingReq = 12, "PINGREQ";
-    PingResp = 13, "PINGRESP";
-    Disconnect(Disconnect) = 14, "DISCONNECT";
-    Auth(Auth) = 15, "AUTH";
+    Connect(Connect),
+    ConnAck(ConnAck),
+    Publish(Publish),
+    PubAck(Ack),
+    PubRec(Ack),
+    PubRel(Ack),
+    PubComp(Ack),
+    Subscribe(Subscribe),
+    SubAck(SubAck),
+    Unsubscribe(Unsubscribe),
+    UnsubAck(UnsubAck),
+    PingReq,
+    PingResp,
+    Disconnect(Disconnect),
+    Auth(Auth),
 }
 
 /// CONNECT (§3.1): a client opens its session.

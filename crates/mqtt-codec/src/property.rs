@@ -1,7 +1,7 @@
 //! MQTT 5 properties (§2.2.2), and which packets each may be in.
 
 use crate::error::{DecodeError, EncodeError};
-use crate::packet::PacketType;
+use crate::packet_type::PacketType;
 use crate::reason::ReasonCode;
 use crate::topic;
 use crate::wire::{PacketReader, VARINT_MAX, write_binary, write_varint};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::packet::PacketType;
+use crate::packet_type::PacketType;
 
 /// A reason code (5.0 §2.4). Below 0x80 it is a success, from 0x80 on a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,8 @@
 //! The message path: a PUBLISH whose unchanging part is encoded once.
 
 use crate::error::EncodeError;
-use crate::packet::{PacketType, QoS, Version};
+use crate::packet::{QoS, Version};
+use crate::packet_type::PacketType;
 use crate::property::{Properties, PropertyId, PropertyScope};
 use crate::topic;
 use crate::wire::{VARINT_MAX, varint_len, write_binary};

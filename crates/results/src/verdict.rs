@@ -22,6 +22,7 @@ mod acknowledgements;
 mod broken;
 mod carried;
 mod client;
+mod cores;
 mod findings;
 mod growth;
 mod host;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pubgauge_driver::{Driver, Nanos};
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
-use pubgauge_engine::recording::{FlowRecording, Usage};
+use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::times::Measure;
+use pubgauge_engine::usage::Usage;
 use pubgauge_figures::Shortfall;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
 use pubgauge_figures::model::{

@@ -11,9 +11,9 @@ use pubgauge_testbed::{
 };
 
 use crate::counters;
+use crate::held_limits::on_hosts;
 use crate::hosts::own_host;
 use crate::job::{Environment, Job};
-use crate::limits::on_hosts;
 use crate::sizes::{self, HostShares};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their

@@ -12,6 +12,7 @@ mod counters;
 pub mod describe;
 mod distribution;
 mod groups;
+mod held_limits;
 pub mod hosts;
 mod instances;
 mod job;

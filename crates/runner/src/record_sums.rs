@@ -3,9 +3,10 @@
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
+use pubgauge_engine::recording::{FlowRecording, Recording};
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::Measure;
+use pubgauge_engine::usage::Usage;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
 use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts};
 use pubgauge_figures::{Messages, Questions};

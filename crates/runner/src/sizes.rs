@@ -13,7 +13,7 @@ use pubgauge_network::{Host, HostRole, HostSizes};
 use pubgauge_testbed::shares::HostShare;
 use pubgauge_testbed::{ProcessSampler, usable_cpus};
 
-use crate::limits::{beside_realtime, on_all};
+use crate::held_limits::{beside_realtime, on_all};
 
 /// The shares of hosts, held while this lives.
 pub(crate) type HostShares = BTreeMap<Host, Arc<HostShare>>;

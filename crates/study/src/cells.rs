@@ -10,14 +10,14 @@ use pubgauge_strict_toml::{Entry, Node, Problem, TomlValue};
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
-use crate::known::{PlanOptions, no_such_system};
+use crate::known::PlanOptions;
 use crate::load::OpenLoad;
-use crate::names::not_of_study;
 use crate::planned::{MAX_TRIALS, PlannedTrial};
 use crate::profile;
 use crate::resolve::own_settings;
 use crate::study::{Study, path_fault};
 use crate::tree::{PathFault, full_path, put_value};
+use crate::unknown_name::{no_such_system, not_of_study};
 
 /// Keys at the top of a study that no grid varies.
 const FIXED: [&str; 13] = [
@@ -309,7 +309,7 @@ pub(crate) fn add_trials<'a>(
     trials: &mut Vec<PlannedTrial>,
 ) {
     let file = &study.workload[nth];
-    let setup = file.setup(study);
+    let setup = study.setup_of(file);
     let own = own_settings(file);
     for repeat in 1..=crossed.repeats {
         for variant in &crossed.variants {

@@ -1,6 +1,7 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
 //! these types. A resolved study is stored as TOML, which leaves out a value that is absent.
 
+mod absent;
 mod claim;
 mod client;
 mod compare;
@@ -12,6 +13,7 @@ mod phases;
 mod recording;
 mod search;
 mod settings;
+mod systems;
 mod testbed;
 mod topology;
 mod trace;
@@ -19,10 +21,13 @@ mod workload;
 mod written;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use pubgauge_setup::{CountRequests, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::absent::is_default;
 pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFile, Values};
 pub use self::client::ClientFile;
 pub use self::compare::CompareFile;
@@ -37,11 +42,11 @@ pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
+pub use self::systems::Systems;
 pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
 pub use self::trace::TraceFile;
 pub use self::workload::WorkloadFile;
-pub(crate) use self::written::written_as;
 
 /// One question, put to several systems.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,9 +118,26 @@ pub struct StudyFile {
     pub scale: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
-/// Whether a part of the file says nothing.
-fn is_default<T: Default + PartialEq>(part: &T) -> bool {
-    *part == T::default()
+impl StudyFile {
+    /// How trials of one of its workloads are to be run, on one broker.
+    pub(crate) fn setup_of(&self, workload: &WorkloadFile) -> Setup {
+        let client = workload.client(&self.client);
+        let testbed = workload.testbed(&self.testbed);
+        Setup {
+            client: client.setup(),
+            processes: client.processes,
+            client_limits: client.limits.share(),
+            brokers: 1,
+            limits: testbed.limits.share(),
+            keep_running: testbed.keep_running.unwrap_or(false),
+            counts: CountRequests {
+                system_calls: testbed.count_system_calls.unwrap_or(false),
+                interface: testbed.count_interface.clone(),
+            },
+            network: testbed.network.as_ref().map(|file| file.network().into()),
+            hosts: testbed.sizes().map(Arc::new),
+        }
+    }
 }
 
 /// Order of trials.
@@ -127,14 +149,4 @@ pub enum TrialOrder {
     Random,
     /// As listed in the file.
     Listed,
-}
-
-/// Systems to run on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Systems {
-    /// One name, or `available`.
-    One(String),
-    /// Several names.
-    Many(Vec<String>),
 }

@@ -1,7 +1,5 @@
 //! The systems there are, and the caller's choices.
 
-use pubgauge_quantities::spelling::did_you_mean;
-
 use std::collections::BTreeMap;
 
 /// The systems there are, and the caller's choices.
@@ -45,24 +43,4 @@ pub struct KnownSystems {
     pub first_look: Vec<String>,
     /// Number of brokers of systems that run already; 1 if absent. An address tells its own number.
     pub brokers: BTreeMap<String, u32>,
-}
-
-/// Message and hint for a name that no system has.
-pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
-    let lists = "`pubgauge systems` lists them".to_owned();
-    if let Some((system, variant)) = name.split_once(':')
-        && known.iter().any(|k| k == system)
-    {
-        let own = known.iter().filter_map(|k| k.strip_prefix(system));
-        let own: Vec<_> = own.filter_map(|k| k.strip_prefix(':')).collect();
-        let message = format!("`{system}` has no variant `{variant}`");
-        return if own.is_empty() {
-            (format!("{message}: it has none"), lists)
-        } else {
-            (message, format!("its variants are `{}`", own.join("`, `")))
-        };
-    }
-    let near = did_you_mean(name, known);
-    let message = format!("there is no system `{name}`{near}");
-    (message, lists)
 }

@@ -27,6 +27,7 @@ mod scale;
 mod search;
 mod study;
 mod tree;
+mod unknown_name;
 mod window;
 mod wishes;
 

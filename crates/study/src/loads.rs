@@ -7,10 +7,10 @@ use pubgauge_strict_toml::{InvalidInput, Node, Problem};
 
 use crate::cells::Cell;
 use crate::load::{OpenLoad, ShareOfLimit};
-use crate::names::not_of_study;
 use crate::places::{FIND, ValuePosition, find_places};
 use crate::planned::PlannedTrial;
 use crate::study::Study;
+use crate::unknown_name::not_of_study;
 
 impl Study {
     /// Whether a value of the study is searched for.

@@ -1,10 +1,7 @@
 //! Criteria and claims of a study, and checks of the names in them.
 
-use std::borrow::Borrow;
-
 use pubgauge_figures::criterion::CriterionSpec;
 use pubgauge_figures::rule::{Claim, ClaimPart};
-use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_strict_toml::Problem;
 
 use crate::claim::{ClaimFault, claim};
@@ -12,18 +9,8 @@ use crate::criterion::{self, criterion};
 use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::resolve;
 use crate::study::Study;
+use crate::unknown_name::not_of_study;
 use crate::window;
-
-/// The message for a name in a study that is, for example, `no workload` of it.
-pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
-    name: &str,
-    what: &str,
-    names: &[S],
-) -> String {
-    let near = did_you_mean(name, names);
-    let there = names.join(", ");
-    format!("`{name}` is {what} of this study{near}; there is {there}")
-}
 
 impl Study {
     pub(crate) fn criteria(

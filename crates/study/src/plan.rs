@@ -13,13 +13,14 @@ use rand::seq::SliceRandom;
 use crate::cells::{Cell, Crossed, add_trials, crossed};
 use crate::clash::{Clash, Clashes};
 use crate::file::{StudyFile, Systems, TrialOrder, WorkloadFile};
-use crate::known::{PlanOptions, no_such_system};
+use crate::known::PlanOptions;
 use crate::places::restored;
 use crate::placing;
 use crate::planned::{MAX_TRIALS, Plan, PlannedTrial};
 use crate::resolve::{self, Traces};
 use crate::search;
 use crate::study::{Study, path_fault};
+use crate::unknown_name::no_such_system;
 use crate::window;
 
 impl Study {

@@ -6,9 +6,9 @@ use pubgauge_workload::{Phases, Until};
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
-use crate::names::not_of_study;
 use crate::phases::resolve_phases;
 use crate::search::{SHORT, SearchPlan};
+use crate::unknown_name::not_of_study;
 
 /// Most windows of a workload: each worker keeps histograms of each.
 const MOST: usize = 32;

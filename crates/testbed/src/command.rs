@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::external::PASSWORD_VARIABLE;
+use pubgauge_driver::PASSWORD_VARIABLE;
+
 use crate::guard::{Bounds, Guard, Report, Spec};
 
 /// The longest text that is kept of a command's output.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::instance::lock;
+use crate::lock::lock;
 
 /// Bytes that are kept of the beginning, and as many of the end.
 pub(crate) const KEPT: usize = 64 << 10;

@@ -12,8 +12,8 @@ use pubgauge_driver::Drivers;
 use crate::command;
 use crate::external;
 use crate::file::{Maven, SystemFile, SystemKind};
-use crate::instance::lock;
-use crate::listing::InstallCommands;
+use crate::lock::lock;
+use crate::package_manager::{InstallCommands, manager_tool};
 use crate::template::{HOST, fill, fill_all};
 
 /// File in the folder of an installation: the description it was made from.
@@ -182,14 +182,6 @@ pub(crate) fn install_commands(system: &SystemFile) -> Vec<InstallCommands> {
         all.insert(0, of("maven", vec![command]));
     }
     all
-}
-
-/// The program of a package manager.
-pub(crate) fn manager_tool(manager: &str) -> &str {
-    match manager {
-        "apt" => "apt-get",
-        other => other,
-    }
 }
 
 /// The address of an external system, from an environment variable.

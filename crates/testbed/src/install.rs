@@ -20,11 +20,12 @@ use crate::command;
 use crate::file::install::coordinates;
 use crate::file::{Maven, SystemFile, SystemKind};
 use crate::find::{
-    DESCRIPTION, Installation, Missing, base_values, cache_folder, description, find, manager_tool,
-    on_path, version,
+    DESCRIPTION, Installation, Missing, base_values, cache_folder, description, find, on_path,
+    version,
 };
 use crate::log::last_lines;
 use crate::owned::OwnedFolder;
+use crate::package_manager::manager_tool;
 use crate::start::Testbed;
 use crate::template::fill_all;
 pub use dpkg::{Unsound, sound};

@@ -6,7 +6,7 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::command::{self, describe_exit};
 use crate::file::{Hook, Limits, Stop, When};
 use crate::guard::{Bounds, Guard, Report, Spec};
+use crate::lock::lock;
 use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
 use crate::procfs;
@@ -450,12 +451,6 @@ pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir
         .prefix(&format!("{system}-"))
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(scratch)
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data is never left half changed, so a panic elsewhere does not spoil it; and stopping
-    // must work above all after a panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All descendants of a system's guard.

@@ -14,9 +14,10 @@ use pubgauge_driver::Resource;
 use pubgauge_quantities::shown;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
+pub(crate) use available::ephemeral_ports;
 pub(crate) use available::limit_bytes;
 pub use available::{Available, available};
-pub(crate) use available::{cgroup_paths, ephemeral_ports, groups_around};
+pub(crate) use groups::{cgroup_paths, groups_around};
 pub use quota::{Quota, Throttling, quotas};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::catalog::Catalog;
 use crate::file::{Origin, SystemFile, SystemKind};
 use crate::find;
+use crate::package_manager::InstallCommands;
 use crate::start::Testbed;
 
 /// A known system and whether it is on this machine.
@@ -44,15 +45,6 @@ pub struct Listing {
     pub notes: Vec<String>,
     /// The file with its description; `None` for a system that is built in.
     pub file: Option<PathBuf>,
-}
-
-/// The commands of one package manager.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InstallCommands {
-    /// The package manager.
-    pub manager: String,
-    /// The commands, to be executed in this order.
-    pub commands: Vec<String>,
 }
 
 impl Catalog {

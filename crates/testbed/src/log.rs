@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::instance::lock;
+use crate::lock::lock;
 
 /// Size in bytes beyond which a file is emptied; its beginning and end are kept in memory.
 const LIMIT: u64 = 4 << 20;

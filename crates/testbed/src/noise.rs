@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec};
 
-use crate::instance::lock;
+use crate::lock::lock;
 use crate::realtime::set_timer_slack;
 use crate::sampler::current_tid;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::command::{describe_exit, environment};
 use crate::ends::Listened;
 use crate::guard::{Bounds, Guard, Report, Spec};
-use crate::instance::lock;
+use crate::lock::lock;
 use crate::realtime::usable_cpus;
 use crate::shares::{self, HeldShare, Holding, HostShare, Share};
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::instance::lock;
 use crate::limits::ephemeral_ports;
+use crate::lock::lock;
 
 /// Ports handed out by this process: two systems that start at once must not get the same one
 /// between its release and the moment that the system binds it.

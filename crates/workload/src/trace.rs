@@ -9,6 +9,7 @@ mod builder;
 mod convert;
 pub mod days;
 mod format;
+mod last_sent;
 mod read;
 mod source;
 mod time;

@@ -2,31 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pubgauge_figures::rule::{CellFilter, ClaimRule, Count, Judge, SUSTAINED, range};
-use pubgauge_quantities::shown;
-use pubgauge_quantities::stats::{Estimate, Lacks};
+use pubgauge_figures::rule::{CellFilter, ClaimRule, Judge, SUSTAINED, range};
+use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
+use super::measured::{Measured, at_least};
 use super::run::{CellKey, Figures, MeasuredRun, Observation};
 use super::sustained::sustained;
-use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
-use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
-
-/// The values of one point of one side.
-#[derive(Clone, Debug)]
-pub(super) enum Measured {
-    /// Repeats with their numbers; the deliveries that were expected in each, where known; and the seconds
-    /// of each.
-    Repeats {
-        values: Vec<(u32, f64)>,
-        expected: f64,
-        windows: Vec<(u32, Vec<f64>)>,
-    },
-    /// Repeats of which some, or all, are lower bounds only: the client was their limit.
-    AtLeast(Vec<(u32, f64)>),
-    /// A limit's interval.
-    Between(f64, f64),
-}
+use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, variation};
+use crate::decide::{Show, Ways, inside};
+use crate::finding::{Finding, Lack};
 
 /// One point of the axis by its name, and what was measured there or why nothing was.
 pub(super) type Point = (String, Result<Measured, Lack>);
@@ -235,11 +220,6 @@ impl Series {
     }
 }
 
-/// Whether a trial shows the system's limit. Those must not be left out: the rest would flatter it.
-pub(super) fn is_of_system(trial: &Observation<'_>) -> bool {
-    ["overloaded", "lossy", "broken"].contains(&&*trial.verdict)
-}
-
 /// The one cell that a filter lets through: its trials that count, or its limit.
 fn measured(
     run: &MeasuredRun<'_>,
@@ -276,7 +256,7 @@ fn measured(
     }
     let counts = |t: &&&Observation<'_>| rule.counts(&t.verdict);
     // Trials that the client limited may be left out.
-    if let Some(bad) = trials.iter().find(|t| !counts(t) && is_of_system(t)) {
+    if let Some(bad) = (trials.iter()).find(|t| !counts(t) && t.shows_limit_of_system()) {
         let number = trials.iter().filter(|t| t.verdict == bad.verdict).count();
         return Err(format!("{number} of {} repeats {}", trials.len(), bad.verdict).into());
     }
@@ -328,11 +308,6 @@ const LEAST: [&str; 2] = ["delivered-rate", "delivered-bytes-rate"];
 /// Figures that count some of the deliveries that were expected: of these alone, none counted bounds a share.
 const OF_DELIVERIES: [&str; 3] = ["lost", "duplicated", "reordered"];
 
-/// Why lower bounds do not suffice.
-pub(super) fn at_least(repeats: usize) -> Lack {
-    format!("the client was the limit: {repeats} repeats say *at least*, too few are valid").into()
-}
-
 /// A figure, or the quotient of two: `published-rate / delivered-rate`.
 fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> {
     let of = |name: &str| match name.trim().rsplit_once('.') {
@@ -345,111 +320,4 @@ fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> 
         Some((part, whole)) => of(part)? / of(whole)?,
     };
     value.is_finite().then_some(value)
-}
-
-/// A sum of points, each times its factor: by repeats, or of intervals of limits.
-pub(super) fn estimate(
-    terms: &[(f64, &Result<Measured, Lack>)],
-    logs: bool,
-    paired: bool,
-) -> Result<Estimate, Lack> {
-    let scale = |value: f64| if logs { value.ln() } else { value };
-    let mut repeats: Vec<(f64, Vec<(u32, f64)>)> = Vec::new();
-    let (mut low, mut high, mut limits) = (0.0, 0.0, 0);
-    let mut lacks = Lacks::default();
-    for (factor, measured) in terms {
-        let measured = measured.as_ref().map_err(Lack::clone)?;
-        if let Measured::AtLeast(_) = measured {
-            lacks.high |= *factor > 0.0;
-            lacks.low |= *factor < 0.0;
-        }
-        match measured {
-            Measured::Between(from, to) => {
-                let (from, to) = (factor * scale(*from), factor * scale(*to));
-                low += from.min(to);
-                high += from.max(to);
-                limits += 1;
-            }
-            Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
-                if values.len() < FEWEST {
-                    return Err(too_few(values.len()));
-                }
-                if logs && values.iter().any(|(_, value)| *value <= 0.0) {
-                    return Err("a value is 0 and has no logarithm".into());
-                }
-                let scaled = values
-                    .iter()
-                    .map(|(repeat, value)| (*repeat, scale(*value)));
-                repeats.push((*factor, scaled.collect()));
-            }
-        }
-    }
-    if limits == terms.len() {
-        return Ok(Estimate::Between { low, high });
-    }
-    if !paired {
-        let plain: Vec<(f64, Vec<f64>)> = repeats
-            .iter()
-            .map(|(factor, values)| (*factor, values.iter().map(|(_, v)| *v).collect()))
-            .collect();
-        let terms: Vec<(f64, &[f64])> = plain.iter().map(|(f, v)| (*f, &v[..])).collect();
-        return Ok(Estimate::contrast(&terms).without_ends(lacks));
-    }
-    let of = |repeat: u32| {
-        repeats.iter().try_fold(0.0, |sum, (factor, values)| {
-            let value = values.iter().find(|(r, _)| *r == repeat)?.1;
-            Some(sum + factor * value)
-        })
-    };
-    let first = repeats
-        .first()
-        .map(|(_, values)| &values[..])
-        .unwrap_or_default();
-    let sums: Vec<f64> = first.iter().filter_map(|(repeat, _)| of(*repeat)).collect();
-    if sums.len() < FEWEST {
-        Err(too_few(sums.len()))
-    } else {
-        Ok(Estimate::mean_of(&sums).without_ends(lacks))
-    }
-}
-
-/// The judge of counts: exact, in every repeat. Where nothing was counted, the figures say how large the share
-/// may still be (rule of three).
-pub(super) fn count(measured: &Result<Measured, Lack>, wanted: Count) -> Finding {
-    let (values, expected) = match measured {
-        Err(lack) => return lack.clone().into(),
-        Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
-        Ok(Measured::AtLeast(values)) => return at_least(values.len()).into(),
-        Ok(Measured::Repeats {
-            values, expected, ..
-        }) => (values, *expected),
-    };
-    let digits = shown::number;
-    let total: f64 = values.iter().map(|(_, value)| value).sum();
-    let ours = if total == 0.0 && expected > 0.0 {
-        format!(
-            "0 of {}: a share of at most {}",
-            digits(expected),
-            digits(3.0 / expected)
-        )
-    } else {
-        let shown: Vec<String> = values.iter().map(|(_, v)| digits(*v)).collect();
-        shown.join(", ")
-    };
-    let fits = |value: f64| match wanted {
-        Count::Exactly(number) => value == number,
-        Count::Above(number) => value > number,
-    };
-    if let Some((repeat, value)) = values.iter().find(|(_, value)| !fits(*value)) {
-        let reason = format!("{} in repeat {repeat}", digits(*value));
-        return Finding::new(Outcome::DoesNotHold, reason, ours);
-    }
-    if values.len() < FEWEST {
-        Finding {
-            ours,
-            ..too_few(values.len()).into()
-        }
-    } else {
-        Finding::new(Outcome::Holds, "", ours)
-    }
 }

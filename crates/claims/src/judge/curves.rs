@@ -4,10 +4,12 @@ use pubgauge_figures::rule::{Bounds, Steps};
 use pubgauge_quantities::stats::{Estimate, isotonic};
 use pubgauge_quantities::written::amount;
 
-use super::cells::{Measured, Point, Series, estimate, judge_range};
+use super::cells::{Point, Series, judge_range};
 use super::judging::{AxisLine, Judged, Judging, log_range};
+use super::measured::{Measured, estimate};
 use crate::curve::{self, shown_ratio};
-use crate::decide::{Estimated, Lack, Ways, inside, joint};
+use crate::decide::{Estimated, Ways, inside, joint};
+use crate::finding::Lack;
 
 impl Judging<'_> {
     /// The trend over the axis; no step may be decided back. `up` is 1 for rises, -1 for falls.

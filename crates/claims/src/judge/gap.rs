@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use pubgauge_quantities::stats::moments;
 
-use super::cells::{Measured, Point, Series, at_least};
+use super::cells::{Point, Series};
+use super::measured::{Measured, at_least};
 use crate::curve::{FEWEST, too_few};
-use crate::decide::{Lack, Ways};
+use crate::decide::Ways;
+use crate::finding::Lack;
 
 /// How much further apart repeats count where they do not choose the same sides: a choice depends on all repeats, and
 /// the gap is known less well than they say (simulated with 2 to 4 equal sides and 3 to 20 repeats: it is then in no

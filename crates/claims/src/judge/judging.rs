@@ -5,9 +5,11 @@ use pubgauge_quantities::stats::Estimate;
 
 use super::cells::{self, Series};
 use super::choice::Choice;
+use super::measured;
 use super::run::MeasuredRun;
 use super::{gap, looks};
-use crate::decide::{Finding, Lack, Ways};
+use crate::decide::Ways;
+use crate::finding::{Finding, Lack};
 use crate::several::{all_hold, any};
 
 /// One side, or the ratio or difference of two, along the axis.
@@ -161,7 +163,7 @@ impl Judging<'_> {
                     .flat_map(|(_, s)| {
                         s.points
                             .iter()
-                            .map(|(point, m)| (s.name_at(point), cells::count(m, *wanted)))
+                            .map(|(point, m)| (s.name_at(point), measured::count(m, *wanted)))
                     });
                 all_hold(&cells.collect::<Vec<_>>())
             }

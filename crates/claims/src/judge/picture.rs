@@ -4,7 +4,8 @@ use pubgauge_figures::rule::{CellFilter, Claim, ClaimRule};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
-use super::cells::{Measured, Series, points};
+use super::cells::{Series, points};
+use super::measured::Measured;
 use super::{lacking, lacks};
 use crate::curve::FEWEST;
 

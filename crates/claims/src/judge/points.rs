@@ -4,11 +4,13 @@ use pubgauge_figures::rule::{Bounds, Judge, LOSS_FREE, Points};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::Estimate;
 
-use super::cells::{self, Measured, estimate};
+use super::cells;
 use super::judging::{AxisLine, Judging, log_range};
+use super::measured::{Measured, estimate};
 use super::sustained::share;
 use crate::curve::shown_ratio;
-use crate::decide::{Estimated, Finding, Lack, Tells, Ways, joint};
+use crate::decide::{Estimated, Ways, joint};
+use crate::finding::{Finding, Lack, Tells};
 
 impl Judging<'_> {
     /// The points of all lines, each told by itself: one that fails needs no more confidence than one that holds.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pubgauge_figures::rule::{CellFilter, ClaimRule, admits};
 
 use crate::curve::too_few;
-use crate::decide::Lack;
+use crate::finding::Lack;
 
 /// The measurements of a run.
 pub struct MeasuredRun<'a> {
@@ -121,6 +121,13 @@ pub struct Observation<'a> {
     /// where it does.
     pub void: Option<String>,
     pub figures: &'a dyn Figures,
+}
+
+impl Observation<'_> {
+    /// Whether it shows the system's limit. Those must not be left out: the rest would flatter it.
+    pub(super) fn shows_limit_of_system(&self) -> bool {
+        ["overloaded", "lossy", "broken"].contains(&&*self.verdict)
+    }
 }
 
 /// The figures of a trial.

@@ -6,10 +6,10 @@ use pubgauge_figures::rule::{CellFilter, ClaimRule};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
-use super::cells::{Measured, is_of_system};
+use super::measured::Measured;
 use super::run::{MeasuredRun, Observation};
 use crate::curve::{FEWEST, too_few};
-use crate::decide::Lack;
+use crate::finding::Lack;
 
 /// Between which values of its axis a system gives way: at the largest that it sustains or above, and below the smallest
 /// that it does not. It sustains a value where three repeats at least count, and none is overloaded, lossy or broken; it
@@ -35,7 +35,10 @@ pub(super) fn sustained(
             .iter()
             .filter(|trial| rule.counts(&trial.verdict))
             .count();
-        let failed = trials.iter().filter(|trial| is_of_system(trial)).count();
+        let failed = trials
+            .iter()
+            .filter(|trial| trial.shows_limit_of_system())
+            .count();
         match (kept, failed) {
             (FEWEST.., 0) => carried.push(number),
             (_, FEWEST..) if failed == trials.len() => over = over.min(number),

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use pubgauge_driver::Tls;
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::tls::TlsSetup;
 use rustls::ClientConnection;
 
 use crate::Error;
-use crate::config::{Broker, TlsFiles};
+use crate::config::Broker;
 
 /// TLS of the connection to each broker, by the broker's number.
 #[derive(Default)]
@@ -19,7 +20,7 @@ impl Certificates {
     /// # Errors
     /// Files that are missing, unreadable or do not belong together, with the first broker that they are for.
     pub fn read(brokers: &[Broker]) -> Result<Certificates, Error> {
-        let mut shared: Vec<((&TlsFiles, bool), Vec<usize>)> = Vec::new();
+        let mut shared: Vec<((&Tls, bool), Vec<usize>)> = Vec::new();
         for (at, broker) in brokers.iter().enumerate() {
             if !broker.endpoint.encryption.is_on() {
                 continue;

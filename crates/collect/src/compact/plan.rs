@@ -10,7 +10,7 @@ use super::Compacted;
 use super::work::{Member, Work};
 use crate::Error;
 use crate::config::Form;
-use crate::files::name_parts;
+use crate::file_name::name_parts;
 use crate::folder::{self, LOG};
 use crate::log::segment;
 use crate::manifest::{self, FileEntry, FilePlace};

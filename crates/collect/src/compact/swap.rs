@@ -11,7 +11,7 @@ use rustix::fs::fstat;
 use super::group::MergedFile;
 use super::work::{Work, aside_name};
 use super::{CompactStep, Steps};
-use crate::files::is_folder;
+use crate::file_name::is_folder;
 use crate::manifest::{self, Entry};
 
 /// A folder that is to take a partition's place.

@@ -11,7 +11,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{CompactOptions, Steps};
 use crate::Error;
-use crate::files::{each_partition, is_folder};
+use crate::file_name::is_folder;
+use crate::files::each_partition;
 use crate::folder::{self, Changing};
 use crate::manifest;
 

@@ -13,8 +13,9 @@ use super::swap::Aside;
 use super::work::Work;
 use super::{CompactStep, Compacted};
 use crate::config::Form;
+use crate::file_name::file_name;
+use crate::files::Summed;
 use crate::files::merge::{Merger, footer};
-use crate::files::{Summed, file_name};
 use crate::manifest::FileEntry;
 
 /// Room on the disk that is left to collectors, as `log.reserve` is by default.

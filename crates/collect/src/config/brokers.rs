@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_driver::{Encryption, Scheme, Secret};
+use pubgauge_driver::{Encryption, Scheme, Secret, Tls};
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 
-use super::checked::TlsFiles;
 use super::faults::Faults;
 use super::file::{BrokerFile, CollectFile, Mqtt, TlsFile};
 use crate::Error;
@@ -62,7 +61,7 @@ pub struct Broker {
     /// The password for it, and for no other.
     pub password: Option<Secret>,
     /// The certificates for it.
-    pub tls: TlsFiles,
+    pub tls: Tls,
     /// URL that the WebSocket handshake asks for, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
     pub websocket: Option<String>,
 }
@@ -72,7 +71,7 @@ impl Broker {
     ///
     /// # Errors
     /// An address of another form.
-    pub fn parse(url: &str, tls: TlsFiles, password: Option<Secret>) -> Result<Broker, Error> {
+    pub fn parse(url: &str, tls: Tls, password: Option<Secret>) -> Result<Broker, Error> {
         let endpoint = Endpoint::read(url, &ADDRESSING).map_err(|error| Error {
             what: error.what,
             hint: error.hint,
@@ -246,7 +245,7 @@ fn with_table(
 }
 
 /// Certificates, as files from a folder.
-fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) -> TlsFiles {
+fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) -> Tls {
     if written.cert.is_some() != written.key.is_some() {
         faults.add(
             steps,
@@ -263,7 +262,7 @@ fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) ->
         );
     }
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
-    TlsFiles {
+    Tls {
         ca_file: file(&written.ca),
         cert_file: file(&written.cert),
         key_file: file(&written.key),

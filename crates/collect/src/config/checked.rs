@@ -28,9 +28,6 @@ pub(super) const COLLECT: Noun = Noun {
     empty: "a collect file needs at least `brokers`, `topics` and `to`; docs/collect.md begins with the smallest one",
 };
 
-/// Certificates, as PEM files.
-pub type TlsFiles = pubgauge_driver::Tls;
-
 /// A configuration that a collector can work with.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -3,7 +3,8 @@
 use super::faults::{Faults, HOUR, SECOND};
 use super::file::{CollectFile, FilesFile};
 use crate::columns::Source;
-use crate::files::{EventTime, MOST_PARTS, OWN_COLUMNS, Part, Partitioning, is_key};
+use crate::file_name::{MOST_PARTS, is_key};
+use crate::files::{EventTime, OWN_COLUMNS, Part, Partitioning};
 
 /// How a folder by a level of the topic is written.
 const LEVEL: &str =

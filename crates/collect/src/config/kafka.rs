@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_driver::Secret;
+use pubgauge_driver::{Secret, Tls};
 
-use super::checked::TlsFiles;
 use super::direct::{Direct, nothing_here};
 use super::faults::{Faults, MS, SECOND};
 use super::file::{CollectFile, KafkaFile, Mechanism};
@@ -17,7 +16,7 @@ pub struct Kafka {
     pub topic: String,
     pub direct: Direct,
     /// Connections are encrypted, and each broker proves its name.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Tls>,
     pub sasl: Option<Sasl>,
 }
 
@@ -125,7 +124,7 @@ pub(super) fn check_kafka(
     })
 }
 
-fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<TlsFiles> {
+fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<Tls> {
     let tls = kafka.tls.as_ref()?;
     if tls.cert.is_some() != tls.key.is_some() {
         faults.add(
@@ -145,11 +144,11 @@ fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<TlsFiles
         }
     }
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
-    Some(TlsFiles {
+    Some(Tls {
         ca_file: file(&tls.ca),
         cert_file: file(&tls.cert),
         key_file: file(&tls.key),
-        ..TlsFiles::default()
+        ..Tls::default()
     })
 }
 

@@ -1,6 +1,6 @@
 //! How messages stand in finished files of either form.
 
-use super::Partitioning;
+use super::partition::Partitioning;
 use crate::columns::Columns;
 use crate::config::Compression;
 

@@ -4,10 +4,11 @@ use std::io;
 
 use bytes::Bytes;
 
+use super::finished::Finished;
+use super::layout::Layout;
 use super::open::Open;
 use super::parquet::GROUP_ROWS;
 use super::partition::OpenFiles;
-use super::{Finished, Layout};
 use crate::config::Form;
 use crate::folder::Folder;
 use crate::log::Closed;

@@ -4,10 +4,12 @@ use std::io;
 
 use bytes::Bytes;
 
+use super::finished::Finished;
+use super::layout::Layout;
 use super::partition::OpenFiles;
 use super::writer::FormWriter;
-use super::{Finished, Layout, file_name};
 use crate::config::Form;
+use crate::file_name::file_name;
 use crate::message::{Message, Messages};
 
 /// A file that is whole, and is to be put somewhere.

@@ -4,11 +4,12 @@ use std::io;
 
 use bytes::Bytes;
 
+use super::layout::Layout;
 use super::summed::Summed;
 use super::writer::FormWriter;
-use super::{Layout, file_name};
 use crate::columns::Undecoded;
 use crate::config::Form;
+use crate::file_name::file_name;
 use crate::folder::{Folder, open_below};
 use crate::manifest::FileEntry;
 use crate::message::Message;

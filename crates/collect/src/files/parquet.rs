@@ -19,7 +19,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::Layout;
+use super::layout::Layout;
 use crate::columns::{Cell, ColumnType, Columns, Decoded};
 use crate::config;
 use crate::message::Message;

@@ -9,15 +9,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::hour_of;
 use crate::columns::{TimeUnit, either_tree, find, time};
+use crate::file_name::{LONGEST, is_plain};
 use crate::message::Message;
 
-/// Most folders that a file lies in.
-pub const MOST_PARTS: usize = 4;
-
-/// Longest value of a folder's name, encoded; names have 255 bytes on most file systems.
-const LONGEST: usize = 160;
+/// Nanoseconds of an hour.
+pub(super) const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// Stands for a value that there is not, as Hive has it.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -216,23 +213,9 @@ fn encoded(value: &str) -> Option<String> {
     Some(text)
 }
 
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
-}
-
-/// Whether this can be the key of a folder's name.
-pub fn is_key(key: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_begun_well = key.starts_with(|c: char| !c.is_ascii_digit());
-    is_begun_well && key.len() <= 64 && key.chars().all(fits)
-}
-
-/// Whether this can be the name of a partition's folder: `KEY=VALUE`.
-pub fn is_folder(name: &str) -> bool {
-    let fits = |byte: u8| is_plain(byte) || byte == b'%';
-    name.split_once('=').is_some_and(|(key, value)| {
-        is_key(key) && !value.is_empty() && value.len() <= LONGEST && value.bytes().all(fits)
-    })
+/// The hour of a time, since 1970.
+pub fn hour_of(ns: i64) -> i64 {
+    ns.div_euclid(HOUR_NS)
 }
 
 /// The files that a segment or a commit becomes, while they are open, by the folders that they lie in.

@@ -1,4 +1,7 @@
+use super::partition::HOUR_NS;
 use super::*;
+use crate::columns::Undecoded;
+use crate::config::Form;
 use crate::log::{Limits, Log};
 use crate::manifest;
 use crate::message::Message;
@@ -408,20 +411,4 @@ fn an_abandoned_compaction_keeps_the_segment() {
     remove_partial(&folder).unwrap();
     let left = partition_files(data.path()).unwrap();
     assert_eq!(left, [data.path().join("date=x/hour=y/.d-1.tmp")]);
-}
-
-#[test]
-fn names_of_files_are_taken_apart() {
-    let parts = name_parts("a-b-0000000000000007-0000000000000012.ndjson");
-    assert_eq!(parts, Some(("a-b", 7, 12, Form::Ndjson)));
-    for name in [
-        "x",
-        "x.parquet",
-        "a-1.parquet",
-        "a-1-2.csv",
-        "a-x-2.parquet",
-        ".c-1.tmp",
-    ] {
-        assert_eq!(name_parts(name), None, "{name}");
-    }
 }

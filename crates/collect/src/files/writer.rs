@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 
-use super::{Layout, ndjson, parquet};
+use super::layout::Layout;
+use super::{ndjson, parquet};
 use crate::columns::{Columns, Undecoded};
 use crate::config::Form;
 use crate::message::Message;

@@ -9,7 +9,7 @@ mod tests;
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use crate::folder::random;
+use crate::random::random;
 use frames::Frames;
 use handshake::Handshake;
 

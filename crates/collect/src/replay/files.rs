@@ -9,8 +9,9 @@ use pubgauge_place::OpenFolder;
 
 use super::stored::StoredMessage;
 use crate::config::Form;
+use crate::file_name::name_parts;
+use crate::files::Line;
 use crate::files::rows::{Row, Rows};
-use crate::files::{Line, name_parts};
 use crate::folder::file_of;
 use crate::manifest::FileEntry;
 

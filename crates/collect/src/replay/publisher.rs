@@ -17,8 +17,8 @@ use super::{ReplayTarget, check};
 use crate::Error;
 use crate::collector::Certificates;
 use crate::config::Broker;
-use crate::folder::random;
 use crate::link::Link;
+use crate::random::random;
 use crate::status::Wire;
 
 /// Most messages that are not acknowledged, whatever the broker allows.

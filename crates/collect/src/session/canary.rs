@@ -8,6 +8,7 @@ use pubgauge_mqtt_codec::{EncodeError, Packet, Publish, QoS, ReasonCode, Version
 use serde::{Deserialize, Serialize};
 
 use crate::config;
+use crate::random::random;
 
 /// How long after a later one has come one that has not is waited for: a cluster may deliver out of order for a moment.
 const GRACE: Duration = Duration::from_secs(10);
@@ -84,7 +85,7 @@ impl Canary {
         Canary {
             topic: asked.topic_of(collector),
             every: asked.every,
-            start: format!("{:016x}", crate::folder::random()),
+            start: format!("{:016x}", random()),
             last: 0,
             next_at: now,
             up_at: now,

@@ -6,7 +6,8 @@ use pubgauge_place::OpenFolder;
 
 use super::Counted;
 use crate::config::Form;
-use crate::files::{Line, name_parts, read_columns_of};
+use crate::file_name::name_parts;
+use crate::files::{Line, read_columns_of};
 use crate::folder::file_of;
 use crate::manifest::{self, FileEntry};
 

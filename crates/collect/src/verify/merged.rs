@@ -7,7 +7,7 @@ use bytes::Bytes;
 use pubgauge_place::OpenFolder;
 
 use super::{Verified, file};
-use crate::files::name_parts;
+use crate::file_name::name_parts;
 use crate::folder::{file_of, holds};
 use crate::manifest::{self, Entry, FileEntry, FilePlace, Files};
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pubgauge_collect::config::{Mqtt, TlsFiles};
+use pubgauge_collect::config::Mqtt;
 use pubgauge_collect::files::partition_files;
 use pubgauge_collect::replay::{ReplayOptions, ReplayTarget, Replayed, replay};
+use pubgauge_driver::Tls;
 use pubgauge_driver::{Reliability, Secret};
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, PropertiesBuf, Property, ReasonCode, Version, decode,
@@ -37,7 +38,7 @@ fn lines(data: &Path) -> Vec<Value> {
 }
 
 fn replayed(data: &Path, broker: &Broker, mqtt: Mqtt, options: &ReplayOptions) -> Replayed {
-    let target = ReplayTarget::parse(&broker.url(), TlsFiles::default(), None, mqtt).unwrap();
+    let target = ReplayTarget::parse(&broker.url(), Tls::default(), None, mqtt).unwrap();
     let stop = AtomicBool::new(false);
     replay(data, &target, options, &stop, &mut |_, _| {}).unwrap()
 }
@@ -328,7 +329,7 @@ fn limits_of_a_broker_are_kept_and_messages_that_it_refuses_are_counted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("mqtt://me@{}", listener.local_addr().unwrap());
     let password = Some(Secret::new("hush".to_owned()));
-    let target = ReplayTarget::parse(&url, TlsFiles::default(), password, Mqtt::V5).unwrap();
+    let target = ReplayTarget::parse(&url, Tls::default(), password, Mqtt::V5).unwrap();
     let peer = std::thread::spawn(move || narrow_broker(&listener));
     let (options, stop) = (ReplayOptions::default(), AtomicBool::new(false));
     let done = replay(&data, &target, &options, &stop, &mut |_, _| {}).unwrap();

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::Nanos;
 
-use super::again::Again;
 use super::proving::Rounds;
+use super::sentinel_rounds::SentinelRounds;
 use super::{Conductor, Drain, DrainEnd, Observer, TrialEnd};
 use crate::reports::Command;
 
@@ -72,7 +72,7 @@ impl Conductor<'_> {
                 }
             } else if self.live.under_way > 0 && silent > close_after {
                 closing = Some(Rounds::begin(now));
-                self.again = Again::default();
+                self.again = SentinelRounds::default();
                 self.command(None, &Command::CloseStreams(now));
             }
             if let Err(end) = self.pass_time(observer, stop) {

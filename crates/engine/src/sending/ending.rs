@@ -8,7 +8,7 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
 use crate::series::Totals;
-use crate::worker::GRACE;
+use crate::timetable::GRACE;
 
 impl Sending {
     /// The measurement ends at `end`, perhaps earlier than planned: nothing that is due later is sent, and what

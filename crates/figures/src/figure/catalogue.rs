@@ -8,7 +8,8 @@ use super::{
 };
 use crate::distribution::Distribution;
 use crate::model::{Connections, Trial};
-use crate::{group, on_request, processors};
+use crate::processor_shares::shares;
+use crate::{group, on_request};
 
 /// A figure that is not a statistic of a distribution.
 struct CatalogueEntry {
@@ -309,14 +310,14 @@ static ENTRIES: &[CatalogueEntry] = &[
         "client-cpu-share",
         "client_cpu_share",
         SHARE,
-        of_whole_trial(|t| Some(processors::shares(t)?.client)),
+        of_whole_trial(|t| Some(shares(t)?.client)),
         "processor time of the client, of what the machine has",
     ),
     entry(
         "system-cpu-share",
         "system_cpu_share",
         SHARE,
-        of_whole_trial(|t| processors::shares(t)?.system),
+        of_whole_trial(|t| shares(t)?.system),
         "processor time of the system, of what it could have had",
     ),
     // As a number, the place in the list of verdicts: 0 is valid.

@@ -7,6 +7,7 @@ use pubgauge_figures::network::full_link;
 use pubgauge_figures::processors;
 use pubgauge_quantities::shown::{self, time};
 
+use super::cores::{cores_in_use, in_use};
 use super::findings::Findings;
 use super::growth::Growth;
 use super::host::{self, AtEnd};
@@ -513,24 +514,6 @@ fn stolen(trial: &Trial) -> Option<Reason> {
     })
 }
 
-/// Cores in use by the client and, where it can be seen, by the system.
-pub(super) fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
-    let duration = trial.duration_s.max(f64::MIN_POSITIVE);
-    (
-        trial.client_cpu_s.total() / duration,
-        trial.system_cpu_s.map(|seconds| seconds / duration),
-    )
-}
-
-/// Cores in use, in words.
-pub(super) fn in_use(trial: &Trial) -> String {
-    let (client, system) = cores_in_use(trial);
-    let system = system.map_or("an unknown number".to_owned(), |cores| {
-        format!("{cores:.2}")
-    });
-    format!("{client:.2} cores by the client and {system} by the system")
-}
-
 /// Whether a quota holds the system to a size that it used up.
 fn system_used_its_size(trial: &Trial, system_cores: Option<f64>) -> bool {
     let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
@@ -547,6 +530,6 @@ fn system_is_the_limit(system_cores: f64, client_cores: f64, processors: f64) ->
             || system_cores + client_cores < thresholds::MACHINE_BUSY * processors)
 }
 
-pub(super) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     shown::percent(share, 0)
 }

@@ -1,9 +1,9 @@
 //! Whether other programs than client and system had the processors that the system waited for.
 
 use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Trial};
-use pubgauge_quantities::shown::time;
+use pubgauge_quantities::shown::{self, time};
 
-use super::client::{cores_in_use, percent};
+use super::cores::cores_in_use;
 use super::findings::Findings;
 use super::{quota, thresholds};
 
@@ -118,10 +118,10 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
         let tail = time(tail as f64);
         format!(
             "{} where that may make up the 99th percentile of latency, {tail}",
-            percent(limit)
+            shown::percent(limit, 0)
         )
     } else {
-        percent(limit)
+        shown::percent(limit, 0)
     };
     let all = trial.circumstances.all_processors();
     let text = format!(

@@ -5,9 +5,9 @@ use super::thresholds;
 
 use pubgauge_figures::model::{Evidence, QuotaUse, Reason, Rule, Trial};
 use pubgauge_figures::processors;
-use pubgauge_quantities::shown::time;
+use pubgauge_quantities::shown::{self, time};
 
-use super::client::{in_use, percent};
+use super::cores::in_use;
 
 /// Share of the measurement for which a quota may have held back client and system; 0 without any.
 pub(super) fn share(trial: &Trial) -> f64 {
@@ -58,11 +58,14 @@ impl HeldBack {
         let limit = match self.limit() {
             None => String::new(),
             Some(thresholds::STALLED) => {
-                format!("; limit {} of the time", percent(thresholds::STALLED))
+                format!(
+                    "; limit {} of the time",
+                    shown::percent(thresholds::STALLED, 0)
+                )
             }
             Some(limit) => format!(
                 "; limit {} of the time where that is half the 99th percentile of latency or more at a time",
-                percent(limit)
+                shown::percent(limit, 0)
             ),
         };
         let quota = &self.quota;

@@ -9,7 +9,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{is_default, written_as};
+use super::absent::is_default;
+use super::written::written_as;
 
 /// A statement about systems, and the rule by which a run judges it: see docs/claims.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use pubgauge_quantities::Span;
 use pubgauge_setup::ClientSetup;
 
-use super::is_default;
+use super::absent::is_default;
 use super::testbed::LimitsFile;
 
 /// How the client works.

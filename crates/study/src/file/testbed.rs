@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use pubgauge_quantities::{Share, Size};
 
-use super::is_default;
+use super::absent::is_default;
 use super::network::{LocalHostsFile, NetworkFile};
 use pubgauge_network::HostSizes;
 

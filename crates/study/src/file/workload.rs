@@ -1,16 +1,13 @@
 //! A workload as it is written: its flows, and where it differs from the rest of the study.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use pubgauge_setup::{CountRequests, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::StudyFile;
+use super::absent::is_default;
 use super::client::ClientFile;
 use super::flow::FlowFile;
-use super::is_default;
 use super::phases::PhasesFile;
 use super::testbed::TestbedFile;
 use super::topology::TopologyFile;
@@ -61,25 +58,5 @@ impl WorkloadFile {
     /// Where systems run, the study's where the workload says nothing.
     pub(crate) fn testbed(&self, study: &TestbedFile) -> TestbedFile {
         self.testbed.merge_over(study)
-    }
-
-    /// How its trials are to be run, on one broker.
-    pub(crate) fn setup(&self, study: &StudyFile) -> Setup {
-        let client = self.client(&study.client);
-        let testbed = self.testbed(&study.testbed);
-        Setup {
-            client: client.setup(),
-            processes: client.processes,
-            client_limits: client.limits.share(),
-            brokers: 1,
-            limits: testbed.limits.share(),
-            keep_running: testbed.keep_running.unwrap_or(false),
-            counts: CountRequests {
-                system_calls: testbed.count_system_calls.unwrap_or(false),
-                interface: testbed.count_interface.clone(),
-            },
-            network: testbed.network.as_ref().map(|file| file.network().into()),
-            hosts: testbed.sizes().map(Arc::new),
-        }
     }
 }

@@ -10,12 +10,12 @@ use serde::{Deserialize, Deserializer};
 
 use pubgauge_quantities::{Size, Span};
 
-use super::Systems;
 use super::criterion::CriterionValue;
 use super::flow::{Dimension, Filters};
 use super::network::CoresFile;
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
+use super::systems::Systems;
 
 /// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
 /// would say only "did not match any variant".

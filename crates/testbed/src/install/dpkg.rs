@@ -7,7 +7,8 @@ use std::process::Command;
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use crate::file::SystemFile;
-use crate::find::{manager_tool, on_path};
+use crate::find::on_path;
+use crate::package_manager::manager_tool;
 
 /// Where dpkg keeps its state, unless the variable says otherwise.
 const STATE: (&str, &str) = ("DPKG_ADMINDIR", "/var/lib/dpkg");

@@ -1,7 +1,7 @@
 //! Reads the limits and what of them is used.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::process::{self, getrlimit};
 
@@ -183,43 +183,6 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
     number_in(status, "Threads:").filter(|_| is_own)
 }
 
-/// The folder of a group in the hierarchy at `root`, and those of the groups around it.
-pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
-    // Without the slash at the end that nothing, joined, leaves.
-    let own: PathBuf = root
-        .join(own.trim_start_matches('/'))
-        .components()
-        .collect();
-    // A container may not see the folders above its own, nor its own under its full name.
-    let around = own
-        .ancestors()
-        .take_while(|folder| folder.starts_with(root));
-    around.map(Path::to_path_buf).collect()
-}
-
-/// The roots of the hierarchies that limit `controller`, and the process's path in each: the
-/// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`), all mounted below `mount`.
-pub(crate) fn cgroup_paths(
-    membership: &str,
-    controller: &str,
-    mount: &Path,
-) -> Vec<(PathBuf, String)> {
-    let mut paths = Vec::new();
-    for line in membership.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if controllers.is_empty() {
-            paths.push((mount.to_owned(), path.to_owned()));
-        } else if controllers.split(',').any(|c| c == controller) {
-            paths.push((mount.join(controller), path.to_owned()));
-        }
-    }
-    paths
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,20 +234,6 @@ mod tests {
         write("memory.usage_in_bytes", "600").unwrap();
         write("memory.stat", "inactive_file 1\ntotal_inactive_file 100\n").unwrap();
         assert_eq!(memory_left(old.path()), Some(500));
-    }
-
-    #[test]
-    fn where_cgroups_stand() {
-        let membership = "4:memory,x:/a/b\n3:cpu:/c\n0::/user.slice/d\n";
-        let paths = cgroup_paths(membership, "memory", Path::new("/sys/fs/cgroup"));
-        let expected = [
-            ("/sys/fs/cgroup/memory", "/a/b"),
-            ("/sys/fs/cgroup", "/user.slice/d"),
-        ];
-        assert_eq!(
-            paths,
-            expected.map(|(root, path)| (PathBuf::from(root), path.to_owned()))
-        );
     }
 
     #[test]

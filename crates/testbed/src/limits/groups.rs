@@ -4,17 +4,15 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::available::{cgroup_paths, groups_around, read};
-
 /// Where hierarchies of control groups are mounted by custom.
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The folders of this process's control groups that limit a resource, and of those around them, from the inside out.
 pub(super) fn groups_here(controller: &str) -> Vec<PathBuf> {
-    let membership = read("/proc/self/cgroup").unwrap_or_default();
-    match read("/proc/self/mountinfo") {
-        Some(mounts) => groups(&membership, &mounts, controller),
-        None => cgroup_paths(&membership, controller, Path::new(MOUNT))
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    match std::fs::read_to_string("/proc/self/mountinfo") {
+        Ok(mounts) => groups(&membership, &mounts, controller),
+        Err(_) => cgroup_paths(&membership, controller, Path::new(MOUNT))
             .iter()
             .flat_map(|(root, own)| groups_around(root, own))
             .collect(),
@@ -46,6 +44,43 @@ fn groups(membership: &str, mountinfo: &str, controller: &str) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// The folder of a group in the hierarchy at `root`, and those of the groups around it.
+pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
+    // Without the slash at the end that nothing, joined, leaves.
+    let own: PathBuf = root
+        .join(own.trim_start_matches('/'))
+        .components()
+        .collect();
+    // A container may not see the folders above its own, nor its own under its full name.
+    let around = own
+        .ancestors()
+        .take_while(|folder| folder.starts_with(root));
+    around.map(Path::to_path_buf).collect()
+}
+
+/// The roots of the hierarchies that limit `controller`, and the process's path in each: the
+/// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`), all mounted below `mount`.
+pub(crate) fn cgroup_paths(
+    membership: &str,
+    controller: &str,
+    mount: &Path,
+) -> Vec<(PathBuf, String)> {
+    let mut paths = Vec::new();
+    for line in membership.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        if controllers.is_empty() {
+            paths.push((mount.to_owned(), path.to_owned()));
+        } else if controllers.split(',').any(|c| c == controller) {
+            paths.push((mount.join(controller), path.to_owned()));
+        }
+    }
+    paths
 }
 
 /// A mounted hierarchy of control groups.
@@ -166,6 +201,20 @@ mod tests {
             assert!(groups("0::/d\n3:cpu:/\n", line, "cpu").is_empty(), "{line}");
         }
         assert!(groups("0\n:\ncpu", V1, "cpu").is_empty());
+    }
+
+    #[test]
+    fn where_cgroups_stand() {
+        let membership = "4:memory,x:/a/b\n3:cpu:/c\n0::/user.slice/d\n";
+        let paths = cgroup_paths(membership, "memory", Path::new("/sys/fs/cgroup"));
+        let expected = [
+            ("/sys/fs/cgroup/memory", "/a/b"),
+            ("/sys/fs/cgroup", "/user.slice/d"),
+        ];
+        assert_eq!(
+            paths,
+            expected.map(|(root, path)| (PathBuf::from(root), path.to_owned()))
+        );
     }
 
     #[test]

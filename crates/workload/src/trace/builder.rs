@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::convert::Before;
+use super::last_sent::LastSent;
 use crate::units::{MAX_SIZE, Nanos};
 
 /// No topic, or no payload.
@@ -78,7 +78,7 @@ pub(super) struct Builder {
     /// Readings that `drop-repeats` and `on-change` leave out are taken as well.
     pub(super) takes_all: bool,
     /// The memory of each device that it takes to leave readings out, from file to file.
-    pub(super) before: HashMap<Box<str>, Before>,
+    pub(super) before: HashMap<Box<str>, LastSent>,
 }
 
 /// Shifts times since 1970 to unsigned ones and back.

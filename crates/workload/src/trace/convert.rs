@@ -7,6 +7,7 @@ use csv::ByteRecord;
 
 use super::builder::{Builder, Raw};
 use super::format::{TraceColumn, TraceFormat};
+use super::last_sent::{Change, LastSent};
 use super::time::TimeFormat;
 
 /// An error in a row, and the field that has it.
@@ -37,20 +38,6 @@ enum JsonMember {
     Time,
     Device,
     Field(usize),
-}
-
-/// Send on change, by one column.
-struct Change {
-    field: usize,
-    absolute: f64,
-    relative: f64,
-}
-
-/// The state of a device's readings so far.
-#[derive(Default)]
-pub(super) struct Before {
-    repeat: Option<Box<[u8]>>,
-    sent: Vec<f64>,
 }
 
 /// The columns of one file.
@@ -302,7 +289,7 @@ impl FileColumns {
                     })?;
             }
             if !builder.before.contains_key(device) {
-                builder.before.insert(device.into(), Before::default());
+                builder.before.insert(device.into(), LastSent::default());
             }
             let repeat = self.repeats.map(|field| &record[field]);
             if let Some(before) = builder.before.get_mut(device)
@@ -346,35 +333,6 @@ impl FileColumns {
             let _ = write!(message, "{expected}");
             wrong(self.time, message)
         })
-    }
-}
-
-impl Before {
-    /// Whether a reading is sent; remembers it if so.
-    fn keeps(&mut self, repeat: Option<&[u8]>, values: &[f64], changes: &[Change]) -> bool {
-        if let Some(repeat) = repeat {
-            if self.repeat.as_deref() == Some(repeat) {
-                return false;
-            }
-            self.repeat = Some(repeat.into());
-        }
-        if changes.is_empty() {
-            return true;
-        }
-        let changed = self.sent.is_empty()
-            || changes
-                .iter()
-                .zip(values)
-                .zip(&self.sent)
-                .any(|((change, value), last)| {
-                    let moved = (value - last).abs();
-                    moved > 0.0 && moved >= change.absolute.max(change.relative * last.abs())
-                });
-        if changed {
-            self.sent.clear();
-            self.sent.extend_from_slice(values);
-        }
-        changed
     }
 }
 

@@ -1,10 +1,11 @@
 //! `pubgauge-collect replay`.
 
 use jiff::Timestamp;
-use pubgauge_collect::config::{Mqtt, TlsFiles};
+use pubgauge_collect::config::Mqtt;
 use pubgauge_collect::replay::{self, ReplayOptions, ReplayTarget, Replayed};
 use pubgauge_command::exit::{Ending, FINE, NOT_VALID, tell};
 use pubgauge_command::signals::{self, Reactions};
+use pubgauge_driver::Tls;
 use pubgauge_quantities::shown::so_many;
 
 use crate::args::{MqttVersion, ReplayArgs};
@@ -24,7 +25,7 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
         topic_prefix: args.topic_prefix.clone(),
     };
     let login = &args.login;
-    let tls = TlsFiles {
+    let tls = Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),

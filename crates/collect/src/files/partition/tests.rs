@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-
-const HOUR_NS: i64 = 3_600_000_000_000;
+use crate::file_name::is_folder;
 
 fn by_site() -> Partitioning {
     let name = "site".to_owned();

@@ -9,8 +9,9 @@ use serde_json::json;
 use super::super::Shared;
 use super::Sink;
 use crate::config::{Config, Form, Upload};
+use crate::file_name::fresh_mark;
 use crate::files::{Layout, Made, in_memory};
-use crate::folder::{self, COLLECTORS};
+use crate::folder::COLLECTORS;
 use crate::notice::{Notice, Watch};
 use crate::store::{Failure, OTHER, StoreClient};
 
@@ -42,7 +43,7 @@ impl Objects {
     ) -> Result<(Objects, Duration), Failure> {
         let mut client = StoreClient::new(&upload.place, &upload.credentials, REQUEST);
         let store = client.store(watch)?;
-        let start = format!("{name}.{}", folder::fresh_mark());
+        let start = format!("{name}.{}", fresh_mark());
         let version = env!("CARGO_PKG_VERSION");
         let about = json!({"collector": name, "start": start, "pubgauge": version}).to_string();
         let path = format!("{COLLECTORS}/{name}/{start}.json");

@@ -6,7 +6,7 @@ mod traffic;
 use std::path::Path;
 
 use common::*;
-use pubgauge_figures::processors::shares;
+use pubgauge_figures::processor_shares::shares;
 use serde_json::Value;
 
 /// A study of one simulated trial, with criteria. The delay is long against anything that a busy
