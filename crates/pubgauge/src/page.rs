@@ -19,7 +19,7 @@ use crate::{stored_json, terminal};
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
 
-/// What is printed of results.
+/// How much of results is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// The answer.

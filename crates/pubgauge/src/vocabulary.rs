@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 struct Word {
     /// As they are typed there: options with their hyphens, verbs without.
     typed: &'static [&'static str],
-    /// What it is here, as a clause.
+    /// The way to say it here, as a clause.
     here: &'static str,
     /// A whole command that runs.
     example: &'static str,
@@ -339,7 +339,8 @@ const WORDS: &[Word] = &[
     },
 ];
 
-/// What a word of another tool is here, with a whole example: where that is why the command line could not be read.
+/// The way to say here what a word of another tool says, with a whole example; `None` where no such word is why the
+/// command line could not be read.
 pub fn explain(error: &clap::Error) -> Option<String> {
     let kind = match error.kind() {
         ErrorKind::UnknownArgument => ContextKind::InvalidArg,

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use crate::carries::Carries;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
-use crate::wins::{Contest, answer};
+use crate::wins::{Contest, Outcome, answer};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkloadAnswer {
@@ -46,22 +46,6 @@ pub struct Win {
     pub lead: Option<String>,
     /// The winners in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,
-}
-
-/// How far a contest is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// There is no figure to compare.
-    Nothing,
-    /// There is a single figure.
-    Alone,
-    /// One is best, beyond chance as repeats show it.
-    Decided,
-    /// The best of single repeats, which may be chance, or several that repeats do not tell apart.
-    Open,
-    /// Rates that are lower bounds: no repeat tells more.
-    Bounded,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -3,15 +3,16 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::Results;
+use pubgauge_figures::{Reason, Results};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
-use crate::answers::{self, Carries, Outcome, RowAnswer, WorkloadAnswer};
+use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
 use crate::table::{self, MINIMUM_WIDTH};
 use crate::terminal::{plain, wrapped};
+use crate::wins::Outcome;
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -252,7 +253,7 @@ fn block(
     out.push('\n');
 }
 
-/// What is asked for, and what the marks at rates mean.
+/// The demands, and the meaning of the marks at rates.
 fn meanings(
     out: &mut String,
     results: &Results,
@@ -293,88 +294,100 @@ fn meanings(
     }
 }
 
+/// One entry of the matrix with its place.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    workload: &'a str,
+    cell: &'a Cell<'a>,
+    row: &'a RowAnswer,
+}
+
+impl<'a> Entry<'a> {
+    fn all(columns: &[Column<'a>]) -> Vec<Entry<'a>> {
+        let entries = columns.iter().flat_map(|column| {
+            let cells = column.cells.iter();
+            cells.map(move |(cell, row)| Entry {
+                workload: column.workload,
+                cell,
+                row,
+            })
+        });
+        entries.collect()
+    }
+
+    /// Its name, in all the matrix.
+    fn name(&self) -> String {
+        format!("{}, {}", self.cell.label, self.workload)
+    }
+
+    /// Whether nothing can be told because other programs had the processors.
+    fn is_spoilt(&self) -> bool {
+        let is_open = !matches!(self.row.carries, Some(Carries::Yes | Carries::No));
+        let mut trials = self.cell.quoted().into_iter();
+        is_open && trials.all(|trial| trial.verdict.others_busy.is_some())
+    }
+
+    /// Whether neither an answer nor a rate can be told.
+    fn says_nothing(&self) -> bool {
+        match self.row.carries {
+            Some(carries) => carries == Carries::CannotTell,
+            None => self.row.carried.is_none(),
+        }
+    }
+
+    /// The first reason of its verdict, the worst.
+    fn reason(&self) -> Option<&'a Reason> {
+        let trial = self.cell.quoted().first().copied();
+        trial.unwrap_or(self.cell.trials[0]).verdict.reasons.first()
+    }
+}
+
 /// Why the answer is *no*, or cannot be told, one line for a cause.
 fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
-    let entries = || {
-        columns.iter().flat_map(|column| {
-            let cells = column.cells.iter();
-            cells.map(move |(cell, row)| (column, *cell, *row))
-        })
-    };
-    let refused: Vec<_> = entries()
-        .filter(|(_, _, row)| row.carries == Some(Carries::No))
-        .collect();
-    for (column, cell, row) in refused.iter().take(EXPLAINED) {
-        let why = row
-            .reason
-            .as_ref()
-            .map_or(String::new(), |reason| format!(": {reason}"));
-        let text = format!(
-            "{}, {}: {}{why}",
-            cell.label, column.workload, row.decided_by
-        );
+    let entries = Entry::all(columns);
+    let refused = entries
+        .iter()
+        .filter(|entry| entry.row.carries == Some(Carries::No));
+    let refused: Vec<&Entry<'_>> = refused.collect();
+    for entry in refused.iter().take(EXPLAINED) {
+        let parts = [Some(&entry.row.decided_by), entry.row.reason.as_ref()];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        let text = format!("{}: {}", entry.name(), parts.join(": "));
         wrapped(out, " no: ", &plain(&text), width);
     }
-    if refused.len() > EXPLAINED {
-        let _ = writeln!(
-            out,
-            "     and {} more (-v, or the page)",
-            refused.len() - EXPLAINED
-        );
-    }
-    let crowded = entries().filter(|(_, cell, row)| {
-        let is_open = !matches!(row.carries, Some(Carries::Yes | Carries::No));
-        is_open
-            && cell
-                .quoted()
-                .iter()
-                .all(|trial| trial.verdict.others_busy.is_some())
-    });
-    let crowded: Vec<_> = crowded.map(|(_, cell, _)| cell).collect();
-    if let Some(words) = crowd::of_cells(crowded.len(), entries().count()) {
+    more(out, refused.len(), "rows");
+    let spoilt = entries.iter().filter(|entry| entry.is_spoilt()).count();
+    if let Some(words) = crowd::of_cells(spoilt, entries.len()) {
         wrapped(out, " ", &words, width);
     }
-    let open = entries().filter(|(_, cell, row)| {
-        let says_little = row.carries == Some(Carries::CannotTell)
-            || row.carries.is_none() && row.carried.is_none();
-        says_little && !crowded.iter().any(|other| std::ptr::eq(*other, *cell))
-    });
-    // The mildest verdict is that of the cell; its first reason is the worst.
-    let open = open.map(|(column, cell, row)| {
-        let trial = cell.quoted().first().copied().unwrap_or(cell.trials[0]);
-        let reason = trial.verdict.reasons.first();
-        (
-            reason.map(|reason| reason.rule),
-            (column, cell, row, reason),
-        )
-    });
-    let causes = grouped(open);
+    let open = entries
+        .iter()
+        .filter(|entry| entry.says_nothing() && !entry.is_spoilt());
+    let causes = grouped(open.map(|entry| (entry.reason().map(|reason| reason.rule), entry)));
     for (_, alike) in causes.iter().take(EXPLAINED) {
-        let (column, cell, row, reason) = alike[0];
+        let entry = alike[0];
         let others = match alike.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more for this reason)"),
         };
-        let (why, advice) = match reason {
+        let (why, advice) = match entry.reason() {
             Some(reason) => (reason.text.as_str(), reason.rule.advice()),
-            None => (row.decided_by.as_str(), ""),
+            None => (entry.row.decided_by.as_str(), ""),
         };
-        let text = format!(
-            "{}, {}{others}: {why}. {advice}",
-            cell.label, column.workload
-        );
-        let lead = if row.carries.is_some() {
-            " cannot tell: "
-        } else {
-            " "
-        };
+        let text = format!("{}{others}: {why}. {advice}", entry.name());
+        let lead = entry.row.carries.map_or(" ", |_| " cannot tell: ");
         wrapped(out, lead, plain(&text).trim_end(), width);
     }
-    if causes.len() > EXPLAINED {
+    more(out, causes.len(), "causes");
+}
+
+/// Says how many are not explained.
+fn more(out: &mut String, all: usize, noun: &str) {
+    if all > EXPLAINED {
         let _ = writeln!(
             out,
-            " and {} more causes (-v, or the page)",
-            causes.len() - EXPLAINED
+            " and {} more {noun} (-v, or the page)",
+            all - EXPLAINED
         );
     }
 }
@@ -437,7 +450,7 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
     }
 }
 
-/// What a study of bursts, windows, brokers or connections is about.
+/// The sentences that answer a study of bursts, windows, brokers or connections.
 fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
     let workloads = summary.workloads.iter();
     let all: Vec<String> = workloads

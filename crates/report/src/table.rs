@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use pubgauge_figures::{Results, Status};
 use pubgauge_results::verdict::spoilt_by_others;
 
-use crate::answers::{self, Outcome, RowAnswer, Win, WorkloadAnswer};
+use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{PlacedColumn, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
 use crate::terminal::{plain, wrapped};
+use crate::wins::Outcome;
 use crate::{brokers, bursts, crowd, hosts, network, on_request, setup, shares, windows, workload};
 
 mod comparisons;
@@ -73,13 +74,13 @@ pub fn table(results: &Results, width: usize) -> String {
     out
 }
 
-/// What searches found, and what comparisons came to.
+/// The findings of searches and comparisons.
 pub(crate) fn findings(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
     searches::section(out, results, summary, width);
     comparisons::section(out, results, width);
 }
 
-/// What was not measured, criteria and claims, and how much of the study this is.
+/// Cells that were not measured, criteria and claims, and how much of the study this is.
 pub(crate) fn outcomes(out: &mut String, results: &Results, width: usize) {
     lists(out, results, width);
     if let Some(scale) = &results.study.scale {
@@ -229,7 +230,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
     out.push('\n');
 }
 
-/// What a study of shares, brokers, windows, bursts, counts, hosts or connections is about, sentence by sentence.
+/// The sentences that answer a study of shares, brokers, windows, bursts, counts, hosts or connections.
 pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<String> {
     let cells = || workload.cells.iter();
     let sentences = cells()

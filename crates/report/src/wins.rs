@@ -6,8 +6,8 @@ use pubgauge_figures::Trial;
 use pubgauge_figures::figure::Better;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
+use serde::Serialize;
 
-use crate::answers::Outcome;
 use crate::cell::Cell;
 use crate::metric::Bound;
 pub use crate::metric::Contest;
@@ -33,6 +33,22 @@ impl Contest {
         contests.push(Contest::CPU_PER_MESSAGE);
         contests
     }
+}
+
+/// How far a contest is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// There is no figure to compare.
+    Nothing,
+    /// There is a single figure.
+    Alone,
+    /// One is best, beyond chance as repeats show it.
+    Decided,
+    /// The best of single repeats, which may be chance, or several that repeats do not tell apart.
+    Open,
+    /// Rates that are lower bounds: no repeat tells more.
+    Bounded,
 }
 
 /// Who wins a contest.

@@ -147,7 +147,7 @@ fn vary<T: Serialize>(
     }
 }
 
-/// What is asked for by a quality of service and a version of MQTT.
+/// The settings for a quality of service and a version of MQTT.
 fn ask(qos: Option<u8>, version: Option<&str>) -> Result<Settings, InvalidInput> {
     let reliability = match qos {
         None => None,
