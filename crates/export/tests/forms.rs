@@ -10,6 +10,7 @@ use pubgauge_figures::Messages;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::*;
+use pubgauge_fixtures::TrialBuilder;
 use serde_json::{Value, json};
 
 /// A table, read to its end.
@@ -34,66 +35,26 @@ fn latency() -> Histogram<u64> {
 }
 
 fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
-    let latency_ns = Distribution::from_histogram(&latency());
-    let flow = |name: &str| FlowFigures {
-        messages: Messages {
-            delivered: 1000,
-            expected: 1000,
-            latency_ns,
-            ..Messages::default()
+    let trial = TrialBuilder::periodic(500.0, 2.0)
+        .id(id)
+        .system(system)
+        .axis("payload", payload)
+        .status(status)
+        .reason(Rule::Lost, "a \"reason\", with\na line")
+        .latency(Distribution::from_histogram(&latency()))
+        .steady_series(1.0)
+        .flows(&["readings, all", "commands"]);
+    let mut trial = trial.build();
+    trial.system_cpu_s = (system != "far").then_some(0.25);
+    // The third second is of the drain.
+    trial.series.push(SeriesRecord {
+        traffic: TrafficRecord {
+            t_s: 3.0,
+            ..TrafficRecord::default()
         },
-        name: name.into(),
-
-        ..FlowFigures::default()
-    };
-    Trial {
-        messages: Messages {
-            delivered: 1000,
-            expected: 1000,
-            delivered_msgs_per_s: 500.5,
-            latency_ns,
-            ..Messages::default()
-        },
-        id,
-        cell: format!("{system} / default / fleet / payload={payload}"),
-        system: System {
-            name: system.into(),
-            version: "1.0".into(),
-        },
-        axes: vec![AxisValue {
-            name: "payload".into(),
-            value: payload.into(),
-        }],
-        settings_name: "default".into(),
-        workload: WorkloadInfo {
-            name: "fleet".into(),
-            ..WorkloadInfo::default()
-        },
-        repeat: 1,
-        duration_s: 2.0,
-
-        system_cpu_s: (system != "far").then_some(0.25),
-        verdict: Verdict {
-            status,
-            reasons: vec![pubgauge_figures::Reason::new(
-                pubgauge_figures::Rule::Lost,
-                "a \"reason\", with\na line",
-            )],
-            ..Verdict::default()
-        },
-        flows: vec![flow("readings, all"), flow("commands")],
-        series: [1.0, 2.0, 3.0]
-            .map(|t_s| SeriesRecord {
-                traffic: TrafficRecord {
-                    t_s,
-                    ..TrafficRecord::default()
-                },
-
-                ..SeriesRecord::default()
-            })
-            .to_vec(),
-        ..Trial::default()
-    }
+        ..SeriesRecord::default()
+    });
+    trial
 }
 
 fn results() -> Results {
@@ -635,15 +596,14 @@ fn percentiles_know_what_was_never_acknowledged() {
 /// A second in which nothing came has no latency.
 #[test]
 fn silence_has_no_latency() {
-    let mut results = results();
-    results.trials[0].series[1].traffic.latency_p50_ns = 5;
+    let results = results();
     let run = NamedRun {
         name: "night-1",
         results: &results,
     };
     let series = whole(run.series());
-    assert_eq!(*get(&series, 0, "latency_p50_ns"), Value::Null);
-    assert_eq!(*get(&series, 1, "latency_p50_ns"), json!(5));
+    assert_eq!(*get(&series, 1, "latency_p50_ns"), json!(500_170_751));
+    assert_eq!(*get(&series, 2, "latency_p50_ns"), Value::Null);
 }
 
 /// Bytes that a table has been written to so far.

@@ -226,7 +226,8 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_figures::model::{Reason, Rule, StudyInfo};
+    use pubgauge_figures::model::{Rule, StudyInfo};
+    use pubgauge_fixtures::TrialBuilder;
 
     use super::*;
 
@@ -249,14 +250,11 @@ mod tests {
     }
 
     fn trial(cell: &str, status: Status, rule: Option<Rule>) -> Trial {
-        let mut trial = Trial {
-            cell: cell.into(),
-            ..Trial::default()
-        };
-        trial.verdict.status = status;
-        let reasons = rule.map(|rule| Reason::new(rule, ""));
-        trial.verdict.reasons.extend(reasons);
-        trial
+        let trial = TrialBuilder::periodic(1.0, 1.0).cell(cell).status(status);
+        let rules = rule.into_iter();
+        rules
+            .fold(trial, |trial, rule| trial.reason(rule, ""))
+            .build()
     }
 
     /// Whether a run with these trials is undecided.

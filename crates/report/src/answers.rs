@@ -502,7 +502,7 @@ mod tests {
     use pubgauge_figures::criterion::TrialFilter;
 
     use super::*;
-    use pubgauge_figures::Messages;
+    use pubgauge_fixtures::TrialBuilder;
 
     /// A criterion of equality sets no upper limit.
     #[test]
@@ -515,17 +515,10 @@ mod tests {
             filter: TrialFilter::default(),
         };
         let said = |published| {
-            let mut trial = Trial {
-                messages: Messages {
-                    published,
-                    ..Messages::default()
-                },
-                ..Trial::default()
-            };
-            trial.verdict.status = Status::Valid;
-            of_spec(&trial, &spec)
+            let trial = TrialBuilder::periodic(1_000.0, 1.0).carried(published);
+            of_spec(&trial.build(), &spec)
         };
-        let (met, missed) = (said(1_000), said(900));
+        let (met, missed) = (said(1_000.0), said(900.0));
         assert_eq!((met.met, met.used), (Some(true), 0.0));
         assert_eq!(missed.met, Some(false));
         assert!(

@@ -83,6 +83,7 @@ mod tests {
     use super::*;
     use crate::summary::Summary;
     use pubgauge_figures::Messages;
+    use pubgauge_fixtures::TrialBuilder;
 
     fn window(p50: u64, missing: u64, lost: Option<u64>) -> WindowFigures {
         WindowFigures {
@@ -128,12 +129,8 @@ mod tests {
 
     #[test]
     fn a_window_has_a_line() {
-        let mut trial = Trial {
-            windows: vec![window(1_000_000, 0, Some(0))],
-            ..Trial::default()
-        };
-        trial.system.name = "nats".into();
-        trial.verdict.status = Status::Valid;
+        let mut trial = TrialBuilder::periodic(1_526.0, 10.0).system("nats").build();
+        trial.windows = vec![window(1_000_000, 0, Some(0))];
         let words = said(trial.clone());
         assert!(
             words.len() == 1 && words[0].starts_with("nats, during (30"),
@@ -166,17 +163,12 @@ mod tests {
     /// A repeat that never began has no windows; those of the others are told.
     #[test]
     fn a_broken_first_repeat_hides_no_window() {
-        let mut valid = Trial {
-            id: 1,
-            repeat: 2,
-            windows: vec![window(1_000_000, 0, Some(0))],
-            ..Trial::default()
-        };
-        valid.verdict.status = Status::Valid;
-        let broken = Trial {
-            repeat: 1,
-            ..Trial::default()
-        };
+        let valid = TrialBuilder::periodic(1_526.0, 10.0).id(1).repeat(2);
+        let mut valid = valid.build();
+        valid.windows = vec![window(1_000_000, 0, Some(0))];
+        let broken = TrialBuilder::periodic(1_526.0, 10.0)
+            .status(Status::Broken)
+            .build();
         let results = Results {
             trials: vec![broken, valid],
             ..Results::default()

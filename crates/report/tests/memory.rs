@@ -1,14 +1,13 @@
 //! What a page of hundreds of trials takes: allocations are counted.
 
-use pubgauge_figures::Messages;
-use pubgauge_figures::TrafficRecord;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pubgauge_figures::histogram::Interval;
-use pubgauge_figures::model::{AxisValue, Distribution, Results, SeriesRecord, Trial};
+use pubgauge_figures::model::{Distribution, Results};
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_report::{LatencyLogs, page};
 use pubgauge_testing::allocator::ReportingAllocator;
 
@@ -55,36 +54,11 @@ impl LatencyLogs for Asked {
 fn run(cells: u32, repeats: u32) -> Results {
     let latency_ns = Distribution::from_histogram(&latency());
     let trial = |id: u32| {
-        let rate = format!("{}/s", id / repeats + 1);
-        Trial {
-            messages: Messages {
-                delivered: 1_000,
-                expected: 1_000,
-                latency_ns,
-                ..Messages::default()
-            },
-            id,
-            cell: format!("mosquitto / base / fleet / rate={rate}"),
-            repeat: id % repeats + 1,
-            axes: vec![AxisValue {
-                name: "rate".into(),
-                value: rate,
-            }],
-
-            duration_s: 10.0,
-
-            series: (1..=10)
-                .map(|second| SeriesRecord {
-                    traffic: TrafficRecord {
-                        t_s: f64::from(second),
-                        ..TrafficRecord::default()
-                    },
-
-                    ..SeriesRecord::default()
-                })
-                .collect(),
-            ..Trial::default()
-        }
+        let trial = TrialBuilder::periodic(100.0, 10.0)
+            .id(id)
+            .repeat(id % repeats + 1);
+        let trial = trial.axis("rate", format!("{}/s", id / repeats + 1));
+        trial.latency(latency_ns).steady_series(1.0).build()
     };
     Results {
         trials: (0..cells * repeats).map(trial).collect(),

@@ -1,10 +1,10 @@
 //! What reading and writing the results of hundreds of trials takes: allocations are counted, and grow with the trials.
 
-use pubgauge_figures::TrafficRecord;
 use std::cell::Cell;
 use std::io::{BufWriter, Write};
 
-use pubgauge_figures::model::{Results, SeriesRecord, Trial};
+use pubgauge_figures::model::Results;
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_results::store::{RESULTS_FILE, load, write_json};
 use pubgauge_testing::allocator::ReportingAllocator;
 
@@ -35,23 +35,14 @@ fn held<T>(of: impl FnOnce() -> T) -> (T, isize, isize) {
 
 /// A run of so many trials of a minute.
 fn run(trials: u32) -> Results {
-    let record = |second: u32| SeriesRecord {
-        traffic: TrafficRecord {
-            t_s: f64::from(second),
-            published: 1_234_567 + u64::from(second),
-            delivered: 1_234_567,
-            latency_p50_ns: 123_456,
-            ..TrafficRecord::default()
-        },
-
-        ..SeriesRecord::default()
-    };
-    let trial = |id| Trial {
-        id,
-        cell: format!("mosquitto / base / fleet / rate={id}/s"),
-        series: (1..=60).map(record).collect(),
-        latency_ecdf: (0..100).map(|n| (n * 1_000, n as f64 / 100.0)).collect(),
-        ..Trial::default()
+    let trial = |id| {
+        let trial = TrialBuilder::periodic(1_234_567.0, 60.0).id(id);
+        let mut trial = trial
+            .axis("rate", format!("{id}/s"))
+            .steady_series(1.0)
+            .build();
+        trial.latency_ecdf = (0..100).map(|n| (n * 1_000, n as f64 / 100.0)).collect();
+        trial
     };
     Results {
         trials: (0..trials).map(trial).collect(),

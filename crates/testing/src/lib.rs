@@ -36,7 +36,10 @@ pub use background::{Background, scripted};
 pub use checked::{CheckedRig, Heard, Recorder};
 pub use places::separate_places;
 pub use server::{Server, conforms, conforms_with_kill, system};
-pub use settings::{every_setting_is_answered, refused, refused_by_name, settings};
+pub use settings::{
+    answers_contain, contradictions_are_refused, every_setting_is_answered, refused,
+    refused_by_name, settings,
+};
 pub use shared::shared;
 
 /// Runs these tests by name, as a program of tests that has its own `main` because it starts itself again in another

@@ -65,3 +65,44 @@ pub fn refused_by_name(
         assert!(!refused[0].1.is_empty(), "{asked}: no reason");
     }
 }
+
+/// Asserts that settings which do not go together are refused, with nothing else: what is asked, the names refused in
+/// their order, separated by commas, and words of the first reason.
+///
+/// # Panics
+/// If they are taken, or something else is refused.
+#[track_caller]
+pub fn contradictions_are_refused(
+    driver: &dyn Driver,
+    cases: impl IntoIterator<Item = (Value, &'static str, &'static str)>,
+) {
+    for (asked, names, words) in cases {
+        let refused = refused(driver, &settings(asked.clone()), &Target::default());
+        let found: Vec<_> = refused.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(found.join(", "), names, "{asked}: {refused:?}");
+        assert!(refused[0].1.contains(words), "{asked}: {refused:?}");
+    }
+}
+
+/// Asserts that the driver's answers to these settings contain these words, each with the name of its setting, and that
+/// they show the values asked for.
+///
+/// # Panics
+/// If the settings are refused, or an answer has other words.
+#[track_caller]
+pub fn answers_contain(
+    driver: &dyn Driver,
+    asked: Value,
+    answers: impl IntoIterator<Item = (&'static str, &'static str)>,
+) {
+    let rows = driver.resolve(&settings(asked.clone()), &Target::default());
+    let rows = rows.unwrap_or_else(|refused| panic!("{asked}: {refused:?}"));
+    for (name, words) in answers {
+        let row = rows.iter().find(|row| row.setting == name);
+        let row = row.unwrap_or_else(|| panic!("{asked}: no answer for {name}"));
+        assert!(row.native.contains(words), "{asked}: {row:?}");
+        let value = asked.pointer(&format!("/{}", name.replace('.', "/")));
+        let value = value.map(|v| v.as_str().map_or(v.to_string(), str::to_owned));
+        assert!(value.is_none_or(|value| value == row.value), "{row:?}");
+    }
+}

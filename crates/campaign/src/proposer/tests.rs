@@ -1,11 +1,11 @@
 //! What is measured next, over made-up results: nothing runs, and the limits are known.
 
-use pubgauge_figures::Messages;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pubgauge_figures::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
+use pubgauge_figures::model::{Status, Trial};
 use pubgauge_figures::search::LimitedBy;
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_study::{PlanOptions, Study};
 use pubgauge_testbed::SystemFile;
@@ -73,49 +73,22 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
         load if load > truth.limit => Status::Overloaded,
         _ => Status::Valid,
     };
-    let carried = offered.min(truth.limit).min(truth.client);
+    let mut made = TrialBuilder::periodic(offered, 2.0)
+        .carried(truth.limit.min(truth.client))
+        .id(trial.order)
+        .cell(trial.cell.clone())
+        .system(trial.system.clone())
+        .variant(trial.settings_name.clone())
+        .workload(trial.workload.name.clone())
+        .repeat(trial.repeat)
+        .status(status);
+    for (name, value) in &trial.axes {
+        made = made.axis(name.clone(), value.clone());
+    }
     Trial {
-        messages: Messages {
-            published: 1_000_000,
-            expected: 1_000_000,
-            offered_msgs_per_s: offered,
-            published_msgs_per_s: carried,
-            delivered_msgs_per_s: carried,
-            latency_ns: Distribution {
-                count: 1_000_000,
-                p99: Some(1_000_000),
-                ..Distribution::default()
-            },
-            ..Messages::default()
-        },
-        id: trial.order,
-        cell: trial.cell.clone(),
-        system: System {
-            name: trial.system.clone(),
-            ..System::default()
-        },
-        settings_name: trial.settings_name.clone(),
-        axes: (trial.axes.iter())
-            .map(|(name, value)| AxisValue {
-                name: name.clone(),
-                value: value.clone(),
-            })
-            .collect(),
         search: proposal.search,
         limit_share: proposal.limit_share.clone(),
-        workload: pubgauge_figures::model::WorkloadInfo {
-            name: trial.workload.name.clone(),
-            ..Default::default()
-        },
-        repeat: trial.repeat,
-        verdict: Verdict {
-            status,
-            reasons: Vec::new(),
-            ..Verdict::default()
-        },
-        duration_s: 2.0,
-
-        ..Trial::default()
+        ..made.build()
     }
 }
 

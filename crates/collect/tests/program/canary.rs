@@ -129,19 +129,8 @@ fn what_a_killed_broker_had_acknowledged_and_lost_is_told() {
 fn numbers_without_gaps_are_told_and_numbers_that_are_none_too() {
     let broker = Mosquitto::start();
     let place = new_place();
-    let url = url(&broker);
     for data in ["one", "two"] {
-        let mut collector = place.start(&[
-            "--on",
-            &url,
-            "--topic",
-            "m/#",
-            "--to",
-            data,
-            "--messages",
-            "10",
-        ]);
-        collector.until_said("connected, with a new session");
+        let collector = start_collecting(&place, &broker, data, 10, &[]);
         let first = if data == "one" { 0 } else { 10 };
         publish_numbers(&broker, first..first + 10);
         collector.ends_within(Duration::from_secs(60)).exits(0);

@@ -59,8 +59,8 @@ fn sigterm_ends_it_in_order_and_all_is_in_files() {
 fn a_time_that_is_over_with_a_broker_never_connected_is_no_success() {
     let place = new_place();
     let flags = |url: &str, time: &str| {
-        let args = ["--on", url, "--topic", "m/#", "--to", "data", "--for", time];
-        place.run(&[&args[..], &["--messages", "1"]].concat())
+        let ends = ["--for", time, "--messages", "1"];
+        place.run(&[&collector_flags(url, "data")[..], &ends].concat())
     };
     // Nobody listens there.
     let done = flags("mqtt://127.0.0.1:1", "1s").exits(2);
@@ -78,11 +78,9 @@ fn events_and_results_are_json_where_that_is_asked_for() {
     let broker = Mosquitto::start();
     let place = new_place();
     let url = url(&broker);
-    let flags = [
-        "--on", &url, "--topic", "m/#", "--to", "data", "--once", "--json", "--log", "json",
-        "--listen", "0",
-    ];
-    let done = place.run(&flags).exits(0);
+    let flags = collector_flags(&url, "data");
+    let json = ["--once", "--json", "--log", "json", "--listen", "0"];
+    let done = place.run(&[&flags[..], &json].concat()).exits(0);
     let summary: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(summary["messages"], 0);
     let events = events(&done.err);
@@ -118,7 +116,7 @@ fn a_log_of_json_has_nothing_else_and_no_secret() {
     let broker = Mosquitto::with_password("right", "");
     let place = new_place();
     let url = format!("mqtt://ann@127.0.0.1:{}", broker.port);
-    let flags = ["--on", &url, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&url, "data");
     let mut command = place.command(&[&flags[..], &["--log", "json"]].concat());
     command.env("PUBGAUGE_PASSWORD", "wr0ng-s3cret");
     let mut collector = place.spawn(command);
@@ -146,7 +144,7 @@ fn a_quiet_collection_says_nothing_while_all_is_well() {
     let broker = Mosquitto::start();
     let place = new_place();
     let url = url(&broker);
-    let flags = ["--on", &url, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&url, "data");
     let done = place
         .run(&[&flags[..], &["--once", "-q"]].concat())
         .exits(0);
@@ -159,7 +157,7 @@ fn progress_has_a_line_of_the_terminal() {
     let place = new_place();
     let url = url(&broker);
     let [mut far, near] = terminal();
-    let flags = ["--on", &url, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&url, "data");
     let mut command = place.command(&flags);
     command.env("TERM", "xterm").stderr(near);
     let collector = place.spawn_with_stderr(command);
@@ -188,7 +186,7 @@ fn one_broker_of_two_that_is_not_there_is_no_complete_collection() {
     let nowhere = format!("mqtt://{}", unused.local_addr().unwrap());
     drop(unused);
     let both = format!("{},{nowhere}", url(&broker));
-    let flags = ["--on", &both, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&both, "data");
     let done = place.run(&[&flags[..], &["--once"]].concat()).exits(2);
     let says = "1 broker not connected at the end: what waits there is not here\n1 broker never connected\n";
     assert!(done.out.ends_with(says), "{done:?}");
@@ -199,18 +197,7 @@ fn one_broker_of_two_that_is_not_there_is_no_complete_collection() {
 fn a_planted_fault_is_found_with_exit_code_1() {
     let broker = Mosquitto::start();
     let place = new_place();
-    let url = url(&broker);
-    let mut collector = place.start(&[
-        "--on",
-        &url,
-        "--topic",
-        "m/#",
-        "--to",
-        "data",
-        "--messages",
-        "20",
-    ]);
-    collector.until_said("connected, with a new session");
+    let collector = start_collecting(&place, &broker, "data", 20, &[]);
     publish(&broker, "m/1", 20);
     collector.ends_within(Duration::from_secs(60)).exits(0);
     let file = place

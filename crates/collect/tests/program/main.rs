@@ -67,3 +67,23 @@ fn get(address: &str, path: &str) -> String {
 fn url(broker: &Mosquitto) -> String {
     format!("mqtt://127.0.0.1:{}", broker.port)
 }
+
+/// Flags of a collector of `m/#`.
+fn collector_flags<'a>(address: &'a str, data: &'a str) -> [&'a str; 6] {
+    ["--on", address, "--topic", "m/#", "--to", data]
+}
+
+/// Starts a collector that ends after so many messages of a broker, with more flags, and returns once it is connected.
+fn start_collecting<'a>(
+    place: &'a Place,
+    broker: &Mosquitto,
+    data: &str,
+    count: u32,
+    more: &[&str],
+) -> Started<'a> {
+    let (url, count) = (url(broker), count.to_string());
+    let flags = collector_flags(&url, data);
+    let mut collector = place.start(&[&flags[..], &["--messages", &count], more].concat());
+    collector.until_said("connected, with");
+    collector
+}

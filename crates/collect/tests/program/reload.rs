@@ -62,7 +62,7 @@ fn sighup_ends_a_collection_without_a_file() {
     let broker = Mosquitto::start();
     let place = new_place();
     let url = url(&broker);
-    let flags = ["--on", &url, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&url, "data");
     let mut collector = place.start(&flags);
     collector.until_said("connected, with a new session");
     collector.signal(libc::SIGHUP);

@@ -4,26 +4,8 @@ use std::path::Path;
 
 use super::*;
 
-/// Collects what a broker gets until the program has ended; `data` is the folder.
-fn collecting<'a>(place: &'a Place, broker: &Mosquitto, data: &str, count: u32) -> Started<'a> {
-    let (url, count) = (url(broker), count.to_string());
-    let mut collector = place.start(&[
-        "--on",
-        &url,
-        "--topic",
-        "m/#",
-        "--to",
-        data,
-        "--name",
-        "c",
-        "--form",
-        "ndjson",
-        "--messages",
-        &count,
-    ]);
-    collector.until_said("connected, with");
-    collector
-}
+/// One collector, whose files are lines that can be read here.
+const NAMED: [&str; 4] = ["--name", "c", "--form", "ndjson"];
 
 /// Topics and payloads in their order.
 fn stored(data: &Path) -> Vec<[String; 2]> {
@@ -66,12 +48,12 @@ fn publish_numbered(broker: &Mosquitto, count: u32) {
 #[test]
 fn what_one_broker_had_another_one_gets() {
     let (place, first, second) = (new_place(), Mosquitto::start(), Mosquitto::start());
-    let collector = collecting(&place, &first, "data", 40);
+    let collector = start_collecting(&place, &first, "data", 40, &NAMED);
     publish_numbered(&first, 40);
     collector.ends_within(Duration::from_secs(60)).exits(0);
     let sent = stored(&place.path_to("data"));
     assert_eq!(sent.len(), 40);
-    let collector = collecting(&place, &second, "copy", 40);
+    let collector = start_collecting(&place, &second, "copy", 40, &NAMED);
     let to = url(&second);
     let line = ["replay", "data", "--to-broker", &to, "--speed", "max"];
     let done = place.run(&line).exits(0);
@@ -96,7 +78,7 @@ fn ctrl_c_ends_it_in_order_and_says_where_to_go_on() {
     let (place, broker) = (new_place(), Mosquitto::start());
     for _ in 0..3 {
         // Each of a time of its own.
-        let collector = collecting(&place, &broker, "data", 1);
+        let collector = start_collecting(&place, &broker, "data", 1, &NAMED);
         publish_numbered(&broker, 1);
         collector.ends_within(Duration::from_secs(60)).exits(0);
     }
@@ -134,7 +116,7 @@ fn ctrl_c_ends_it_in_order_and_says_where_to_go_on() {
 #[test]
 fn a_broker_that_is_not_there_and_wrong_input_are_told() {
     let (place, broker) = (new_place(), Mosquitto::start());
-    collecting(&place, &broker, "data", 1).signal(libc::SIGTERM);
+    start_collecting(&place, &broker, "data", 1, &NAMED).signal(libc::SIGTERM);
     let nobody = ["replay", "data", "--to-broker", "mqtt://127.0.0.1:1"];
     place.run(&nobody).exits(2).assert_says("127.0.0.1:1");
     for (line, told) in [

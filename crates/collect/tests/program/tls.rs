@@ -64,7 +64,7 @@ fn a_broker_and_a_collector_with_certificates_take_each_other_and_nobody_else() 
         says(collect(&place, host, good.port, FULL), TAKEN);
     }
     let by_flags = format!("mqtts://localhost:{}", good.port);
-    let flags = ["--on", &by_flags, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&by_flags, "data");
     let tls = [
         "--ca",
         "ca.pem",
@@ -113,7 +113,7 @@ fn a_broker_and_a_collector_with_certificates_take_each_other_and_nobody_else() 
     let plain = Mosquitto::start();
     says(collect(&place, "localhost", plain.port, FULL), "hint: ");
     let without = format!("mqtt://localhost:{}", good.port);
-    let flags = ["--on", &without, "--topic", "m/#", "--to", "data"];
+    let flags = collector_flags(&without, "data");
     says(place.start(&flags), "hint: ");
 }
 

@@ -1,7 +1,7 @@
 //! Runs of two systems whose figures are drawn.
 
-use pubgauge_figures::Messages;
-use pubgauge_figures::model::{ClientCpu, Distribution, Results, System, WorkloadInfo};
+use pubgauge_figures::model::Results;
+use pubgauge_fixtures::TrialBuilder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -38,48 +38,18 @@ pub fn trial(
         let log = scatter.turn * turn + scatter.own * (0.7 * own + 0.7 * normal(draws));
         centre * scatter.times * log.exp()
     };
-    let latency_ns = Distribution {
-        count: 10_000,
-        p50: Some(drawn(100e3) as u64),
-        p99: Some(drawn(500e3) as u64),
-        ..Distribution::default()
-    };
-    Trial {
-        messages: Messages {
-            expected: 10_000,
-            delivered: 10_000,
-            delivered_msgs_per_s: drawn(1000.0) / scatter.times,
-            latency_ns,
-            ..Messages::default()
-        },
-        id,
-        cell: system.into(),
-        repeat,
-        system: System {
-            name: system.into(),
-            version: "1".into(),
-        },
-        settings_name: "default".into(),
-        workload: WorkloadInfo {
-            name: "fleet".into(),
-            ..WorkloadInfo::default()
-        },
-        verdict: pubgauge_figures::Verdict {
-            status: Status::Valid,
-            reasons: Vec::new(),
-            ..pubgauge_figures::Verdict::default()
-        },
-
-        duration_s: 10.0,
-
-        client_cpu_s: ClientCpu {
-            publishers: drawn(0.3),
-            subscribers: 0.0,
-            ..ClientCpu::default()
-        },
-        system_cpu_s: Some(drawn(0.4)),
-        ..Trial::default()
-    }
+    let [p50, p99] = [drawn(100e3), drawn(500e3)].map(|ns| ns as u64);
+    let delivered_per_s = drawn(1000.0) / scatter.times;
+    let trial = TrialBuilder::periodic(1_000.0, 10.0)
+        .id(id)
+        .cell(system)
+        .system(system)
+        .repeat(repeat)
+        .times(p50, p99)
+        .cpu(drawn(0.3), 0.0, drawn(0.4));
+    let mut trial = trial.build();
+    trial.messages.delivered_msgs_per_s = delivered_per_s;
+    trial
 }
 
 pub fn results(trials: Vec<Trial>) -> Results {

@@ -3,22 +3,14 @@
 use super::*;
 use crate::CycloneddsDriver;
 use pubgauge_driver::Target;
-use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
+use pubgauge_testing::{
+    answers_contain, contradictions_are_refused, every_setting_is_answered, refused_by_name,
+    settings,
+};
 use serde_json::{Value, json};
-
-fn refused(json: Value) -> Vec<String> {
-    let unsupported = resolve(&settings(json)).unwrap_err();
-    unsupported.into_iter().map(|u| u.setting).collect()
-}
 
 fn options(json: Value) -> CycloneOptions {
     resolve(&settings(json)).unwrap().0
-}
-
-fn native(json: Value, setting: &str) -> String {
-    let (_, mappings) = resolve(&settings(json)).unwrap();
-    let row = mappings.into_iter().find(|m| m.setting == setting);
-    row.unwrap().native
 }
 
 #[test]
@@ -56,40 +48,51 @@ fn what_cyclone_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn contradictions_are_refused() {
-    let both = |a: Value, setting: &str| assert_eq!(refused(a), [setting]);
-    both(
-        json!({"reliability": "best-effort", "on-full": "block"}),
-        "on-full",
-    );
-    both(
-        json!({"reliability": "best-effort", "last-value": true}),
-        "last-value",
-    );
-    both(json!({"conflate": true, "on-full": "block"}), "on-full");
-    both(json!({"conflate": true, "queue-limit": 5}), "queue-limit");
-    both(
-        json!({"queue-limit": 5, "native": {"cyclonedds": {"history-depth": 3}}}),
-        "queue-limit",
-    );
-    both(
-        json!({"multicast": true, "native": {"cyclonedds": {"multicast-mode": "spdp"}}}),
-        "multicast",
-    );
-    both(
-        json!({"native": {"cyclonedds": {"multicast-mode": "asm"}}}),
-        "multicast",
-    );
-    both(
-        json!({"batching": {"bytes": 9000}, "native": {"cyclonedds": {"max-message-bytes": 8000}}}),
-        "batching",
-    );
-}
-
-#[test]
-fn all_that_is_wrong_is_said_at_once() {
-    let two = json!({"priority": 1, "in-flight": 3});
-    assert_eq!(refused(two), ["in-flight", "priority"]);
+fn what_does_not_go_together_is_refused_all_at_once() {
+    let cases = [
+        (
+            json!({"reliability": "best-effort", "on-full": "block"}),
+            "on-full",
+            "",
+        ),
+        (
+            json!({"reliability": "best-effort", "last-value": true}),
+            "last-value",
+            "",
+        ),
+        (json!({"conflate": true, "on-full": "block"}), "on-full", ""),
+        (
+            json!({"conflate": true, "queue-limit": 5}),
+            "queue-limit",
+            "",
+        ),
+        (
+            json!({"queue-limit": 5, "native": {"cyclonedds": {"history-depth": 3}}}),
+            "queue-limit",
+            "",
+        ),
+        (
+            json!({"multicast": true, "native": {"cyclonedds": {"multicast-mode": "spdp"}}}),
+            "multicast",
+            "",
+        ),
+        (
+            json!({"native": {"cyclonedds": {"multicast-mode": "asm"}}}),
+            "multicast",
+            "",
+        ),
+        (
+            json!({"batching": {"bytes": 9000}, "native": {"cyclonedds": {"max-message-bytes": 8000}}}),
+            "batching",
+            "",
+        ),
+        (
+            json!({"priority": 1, "in-flight": 3}),
+            "in-flight, priority",
+            "",
+        ),
+    ];
+    contradictions_are_refused(&CycloneddsDriver, cases);
 }
 
 #[test]
@@ -149,15 +152,21 @@ fn batches_are_datagrams() {
     );
     let large = json!({"batching": {"bytes": 40_000}});
     assert_eq!(options(large.clone()).max_message_bytes, 40_000);
-    assert!(native(large, "batching").contains("40000 bytes"));
     let held = json!({"batching": "adaptive", "native": {"cyclonedds": {"hold-us": 250}}});
-    assert!(native(held, "batching").contains("250 us"));
+    for (asked, words) in [(large, "40000 bytes"), (held, "250 us")] {
+        answers_contain(&CycloneddsDriver, asked, [("batching", words)]);
+    }
 }
 
 #[test]
 fn words_name_the_policy() {
-    assert!(native(json!({"lifespan-ms": 250}), "lifespan-ms").contains("LIFESPAN 250 ms"));
-    assert!(native(json!({"last-value": true}), "durability").contains("TRANSIENT_LOCAL"));
-    assert!(native(json!({"keep-alive-s": 2}), "keep-alive-s").contains("LeaseDuration 6 s"));
-    assert!(native(json!({"multicast": true}), "multicast").contains("AllowMulticast asm"));
+    let asked =
+        json!({"lifespan-ms": 250, "last-value": true, "keep-alive-s": 2, "multicast": true});
+    let answers = [
+        ("lifespan-ms", "LIFESPAN 250 ms"),
+        ("durability", "TRANSIENT_LOCAL"),
+        ("keep-alive-s", "LeaseDuration 6 s"),
+        ("multicast", "AllowMulticast asm"),
+    ];
+    answers_contain(&CycloneddsDriver, asked, answers);
 }

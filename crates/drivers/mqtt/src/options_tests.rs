@@ -1,13 +1,13 @@
 use pubgauge_driver::*;
 use pubgauge_mqtt_codec::{QoS, Version};
-use pubgauge_testing::{every_setting_is_answered, refused_by_name};
+use pubgauge_testing::{answers_contain, every_setting_is_answered, refused_by_name, settings};
 use serde_json::{Value, json};
 
 use crate::MqttDriver;
 use crate::options::MqttOptions;
 
 fn native(own: Value) -> Settings {
-    pubgauge_testing::settings(json!({ "native": { "mqtt": own } }))
+    settings(json!({ "native": { "mqtt": own } }))
 }
 
 fn with_features(features: &[&str]) -> Target {
@@ -28,47 +28,23 @@ fn every_neutral_setting_is_answered_for_in_order() {
 
 #[test]
 fn what_is_asked_for_stands_in_the_table() {
-    let settings = Settings {
-        reliability: Some(Reliability::ExactlyOnce),
-        session: Some(Session::Durable),
-        session_expiry_s: Some(90),
-        last_value: Some(true),
-        lifespan_ms: Some(1),
-        in_flight: Some(7),
-        on_full: Some(OnFull::Drop),
-        batching: Some(Batching::Bytes(4096)),
-        multicast: Some(false),
-        conflate: Some(false),
-        transport: Some(Transport::Tcp),
-        keep_alive_s: Some(0),
-        user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
-        ..native(json!({ "topic-alias": 3, "subscribe-qos": 1 }))
-    };
-    let (options, rows) = MqttOptions::resolve(&settings, &Target::default()).unwrap();
-    let row = |name: &str| {
-        let row = rows
-            .iter()
-            .find(|r| r.setting == name)
-            .unwrap_or_else(|| panic!("{name}"));
-        (row.value.as_str(), row.native.as_str())
-    };
-    assert_eq!(
-        row("reliability"),
-        ("exactly-once", "QoS 2 published, QoS 1 subscribed")
-    );
-    assert_eq!(
-        row("session-expiry-s"),
-        ("90", "Session Expiry Interval 90 s")
-    );
-    assert!(row("lifespan-ms").1.contains("Message Expiry Interval 1 s"));
-    assert!(row("in-flight").1.starts_with("7 unacknowledged"));
-    assert!(row("batching").1.contains("4096 bytes"));
-    assert_eq!(row("keep-alive-s"), ("0", "Keep Alive 0 (off)"));
-    assert!(
-        row("native.mqtt.topic-alias")
-            .1
-            .starts_with("Topic aliases")
-    );
+    let asked = json!({
+        "reliability": "exactly-once", "session": "durable", "session-expiry-s": 90, "last-value": true,
+        "lifespan-ms": 1, "in-flight": 7, "on-full": "drop", "batching": {"bytes": 4096}, "multicast": false,
+        "conflate": false, "transport": "tcp", "keep-alive-s": 0, "user-properties": {"k": "v"},
+        "native": {"mqtt": {"topic-alias": 3, "subscribe-qos": 1}},
+    });
+    let answers = [
+        ("reliability", "QoS 2 published, QoS 1 subscribed"),
+        ("session-expiry-s", "Session Expiry Interval 90 s"),
+        ("lifespan-ms", "Message Expiry Interval 1 s"),
+        ("in-flight", "7 unacknowledged"),
+        ("batching", "4096 bytes"),
+        ("keep-alive-s", "Keep Alive 0 (off)"),
+        ("native.mqtt.topic-alias", "Topic aliases"),
+    ];
+    answers_contain(&MqttDriver, asked.clone(), answers);
+    let (options, _) = MqttOptions::resolve(&settings(asked), &Target::default()).unwrap();
     assert_eq!(
         (options.qos, options.subscribe_qos),
         (QoS::ExactlyOnce, QoS::AtLeastOnce)

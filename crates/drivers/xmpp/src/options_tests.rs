@@ -1,26 +1,14 @@
 //! Tests of `options` through the driver.
 
 use pubgauge_driver::capability::{Capability, Filtering, Support};
-use pubgauge_driver::{
-    Driver, Mapping, MessagingPattern, Reliability, Settings, Subscription, Target,
+use pubgauge_driver::{Driver, MessagingPattern, Reliability, Settings, Subscription, Target};
+use pubgauge_testing::{
+    answers_contain, contradictions_are_refused, every_setting_is_answered, refused_by_name,
+    settings,
 };
-use pubgauge_testing::{every_setting_is_answered, refused, refused_by_name, settings};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::XmppDriver;
-
-/// The only setting that is refused.
-fn refusal(json: Value) -> String {
-    let mut refused = refused(&XmppDriver, &settings(json), &Target::default());
-    assert_eq!(refused.len(), 1, "{refused:?}");
-    refused.remove(0).0
-}
-
-fn row(settings: &Settings, name: &str) -> Mapping {
-    let rows = XmppDriver.resolve(settings, &Target::default());
-    let rows = rows.unwrap_or_else(|refused| panic!("{refused:?}"));
-    rows.into_iter().find(|row| row.setting == name).unwrap()
-}
 
 #[test]
 fn every_setting_has_an_answer_once_and_in_order() {
@@ -63,18 +51,17 @@ fn what_xmpp_has_not_is_refused_by_name() {
 
 #[test]
 fn what_point_to_point_has_not_is_refused_with_it() {
-    for (asked, name) in [
-        (json!({"last-value": true}), "last-value"),
-        (json!({"in-flight": 5}), "in-flight"),
+    let cases = [
+        ("last-value", json!(true), "last-value"),
+        ("in-flight", json!(5), "in-flight"),
         (
-            json!({"native": {"xmpp": {"mechanism": "anonymous"}}}),
+            "native",
+            json!({"xmpp": {"mechanism": "anonymous"}}),
             "pattern",
         ),
-    ] {
-        let mut direct = asked;
-        direct["pattern"] = json!("point-to-point");
-        assert_eq!(refusal(direct), name);
-    }
+    ]
+    .map(|(key, value, name)| (json!({"pattern": "point-to-point", key: value}), name, ""));
+    contradictions_are_refused(&XmppDriver, cases);
     let direct = settings(json!({"pattern": "point-to-point"}));
     // A system whose file lists no other feature.
     let target = Target {
@@ -93,23 +80,20 @@ fn what_point_to_point_has_not_is_refused_with_it() {
 
 #[test]
 fn values_show_what_they_became() {
-    let settings = settings(json!({
+    let asked = json!({
         "last-value": true, "in-flight": 7, "batching": {"bytes": 1000}, "on-full": "drop", "multicast": false,
         "keep-alive-s": 0, "native": {"xmpp": {"mechanism": "scram-sha-256"}},
-    }));
-    for (name, value, words) in [
-        ("last-value", "true", "max_items 1"),
-        ("in-flight", "7", "7 unanswered publish requests"),
-        ("batching", "{\"bytes\":1000}", "1000 bytes"),
-        ("on-full", "drop", "refused as dropped"),
-        ("multicast", "false", "TCP copy"),
-        ("keep-alive-s", "0", "none"),
-        ("native.xmpp.mechanism", "scram-sha-256", "SASL mechanism"),
-    ] {
-        let row = row(&settings, name);
-        assert_eq!(row.value, value, "{row:?}");
-        assert!(row.native.contains(words), "{row:?}");
-    }
+    });
+    let answers = [
+        ("last-value", "max_items 1"),
+        ("in-flight", "7 unanswered publish requests"),
+        ("batching", "1000 bytes"),
+        ("on-full", "refused as dropped"),
+        ("multicast", "TCP copy"),
+        ("keep-alive-s", "none"),
+        ("native.xmpp.mechanism", "SASL mechanism"),
+    ];
+    answers_contain(&XmppDriver, asked, answers);
 }
 
 #[test]

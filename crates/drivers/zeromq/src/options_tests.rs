@@ -4,16 +4,11 @@ use super::*;
 use crate::ZeromqDriver;
 use proptest::prelude::*;
 use pubgauge_driver::Target;
-use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
-use serde_json::{Value, json};
-
-fn refused(json: Value) -> Vec<String> {
-    resolve(&settings(json), Topology::Direct)
-        .unwrap_err()
-        .into_iter()
-        .map(|u| u.setting)
-        .collect()
-}
+use pubgauge_testing::{
+    answers_contain, contradictions_are_refused, every_setting_is_answered, refused_by_name,
+    settings,
+};
+use serde_json::json;
 
 #[test]
 fn every_neutral_setting_is_answered_in_order() {
@@ -54,37 +49,45 @@ fn what_zeromq_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn contradictions_are_refused() {
-    let both = json!({"conflate": true, "on-full": "block"});
-    assert_eq!(refused(both), ["on-full"]);
-    let limit = json!({"conflate": true, "queue-limit": 5});
-    assert_eq!(refused(limit), ["queue-limit"]);
-    let ipc = json!({"transport": "ipc", "priority": 5});
-    assert_eq!(refused(ipc), ["priority"]);
-    let frames = json!(
-        {"conflate": true, "native": {"zeromq": {"framing": "multipart"}}});
-    assert_eq!(refused(frames), ["conflate"]);
+fn what_does_not_go_together_is_refused_all_at_once() {
+    let cases = [
+        (json!({"conflate": true, "on-full": "block"}), "on-full", ""),
+        (
+            json!({"conflate": true, "queue-limit": 5}),
+            "queue-limit",
+            "",
+        ),
+        (json!({"transport": "ipc", "priority": 5}), "priority", ""),
+        (
+            json!({"conflate": true, "native": {"zeromq": {"framing": "multipart"}}}),
+            "conflate",
+            "",
+        ),
+        (
+            json!({"last-value": true, "in-flight": 3}),
+            "last-value, in-flight",
+            "",
+        ),
+    ];
+    contradictions_are_refused(&ZeromqDriver, cases);
 }
 
 #[test]
 fn point_to_point_has_no_drops_no_conflation_and_no_wildcards() {
-    let with = |key: &str, value: Value| refused(json!({"pattern": "point-to-point", key: value}));
-    assert_eq!(with("on-full", "drop".into()), ["on-full"]);
-    assert_eq!(with("conflate", true.into()), ["conflate"]);
     let plus = json!({"zeromq": {"plus-wildcard": "filter-at-receiver"}});
-    assert_eq!(with("native", plus), ["native.zeromq.plus-wildcard"]);
+    let cases = [
+        ("on-full", json!("drop"), "on-full"),
+        ("conflate", json!(true), "conflate"),
+        ("native", plus, "native.zeromq.plus-wildcard"),
+    ]
+    .map(|(key, value, name)| (json!({"pattern": "point-to-point", key: value}), name, ""));
+    contradictions_are_refused(&ZeromqDriver, cases);
     let plain = settings(json!({"pattern": "point-to-point"}));
     let (options, mappings) = resolve(&plain, Topology::Direct).unwrap();
     assert!(options.point_to_point && options.traits().back_pressure);
     assert!(mappings[0].native.contains("PUSH"));
     let refused = resolve(&plain, Topology::Forwarder).unwrap_err();
     assert_eq!(refused[0].setting, "pattern");
-}
-
-#[test]
-fn all_that_is_wrong_is_said_at_once() {
-    let two = json!({"last-value": true, "in-flight": 3});
-    assert_eq!(refused(two), ["last-value", "in-flight"]);
 }
 
 #[test]
@@ -108,16 +111,10 @@ fn dropping_shows_in_the_traits() {
 fn queue_limit_sets_both_marks_and_native_sets_them_apart() {
     let json = json!(
         {"queue-limit": 5, "native": {"zeromq": {"receive-hwm": 7}}});
-    let (options, mappings) = resolve(&settings(json), Topology::Direct).unwrap();
+    let marks = "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection";
+    answers_contain(&ZeromqDriver, json.clone(), [("queue-limit", marks)]);
+    let (options, _) = resolve(&settings(json), Topology::Direct).unwrap();
     assert_eq!((options.send_hwm, options.receive_hwm), (5, 7));
-    let row = mappings
-        .iter()
-        .find(|m| m.setting == "queue-limit")
-        .unwrap();
-    assert_eq!(
-        row.native,
-        "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection"
-    );
 }
 
 proptest! {

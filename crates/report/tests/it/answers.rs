@@ -4,6 +4,7 @@ use crate::sample;
 
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::*;
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
@@ -12,46 +13,15 @@ use pubgauge_results::verdict::judge;
 
 /// A trial with a rate and a p99, as flat out or paced as wanted.
 fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
-    Trial {
-        messages: Messages {
-            offered: 1000,
-            published: 1000,
-            delivered: 1000,
-            expected: 1000,
-            delivered_msgs_per_s: rate,
-            latency_ns: Distribution {
-                count: 1000,
-                p50: Some(p99 / 2),
-                p99: Some(p99),
-                ..Default::default()
-            },
-            ..Messages::default()
-        },
-        cell: system.into(),
-        system: System {
-            name: system.into(),
-            version: "1".into(),
-        },
-        workload: WorkloadInfo {
-            name: "load".into(),
-            publishers: 1,
-            subscribers: 1,
-            topics: 1,
-            ..Default::default()
-        },
-        repeat: 1,
-        verdict: Verdict {
-            status,
-            reasons: vec![Reason::new(
-                Rule::NotRun,
-                format!("why it is {}", status.as_str()),
-            )],
-            ..Verdict::default()
-        },
-        duration_s: 1.0,
-
-        ..Default::default()
-    }
+    let why = format!("why it is {}", status.as_str());
+    TrialBuilder::periodic(rate, 1000.0 / rate)
+        .cell(system)
+        .system(system)
+        .workload("load")
+        .times(p99 / 2, p99)
+        .status(status)
+        .reason(Rule::NotRun, why)
+        .build()
 }
 
 fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
@@ -461,8 +431,9 @@ fn the_studys_criteria_stand_before_the_default() {
 
 #[test]
 fn where_nobody_listens_what_was_taken_counts() {
-    let mut idle = trial("a", Status::Valid, 0.0, 1);
+    let mut idle = trial("a", Status::Valid, 1_000.0, 1);
     (idle.messages.expected, idle.messages.delivered) = (0, 0);
+    idle.messages.delivered_msgs_per_s = 0.0;
     idle.messages.latency_ns = Distribution::default();
     let said = |status| {
         let mut one = idle.clone();

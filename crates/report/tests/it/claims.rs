@@ -15,9 +15,10 @@ use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
 use pubgauge_figures::{
-    AxisValue, Connections, Distribution, FlowFigures, Results, SeriesRecord, Status, System,
-    TrafficRecord, Trial, Verdict, WorkloadInfo,
+    Connections, Distribution, FlowFigures, Results, SeriesRecord, Status, TrafficRecord, Trial,
+    Verdict,
 };
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_study::{PlanOptions, Study};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -71,49 +72,27 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         receives: Some((rate * 10.0) as u64 / 2),
         syncs: 50,
     };
+    let trial = TrialBuilder::periodic(rate, 10.0)
+        .id(repeat)
+        .repeat(repeat)
+        .cell(format!("{system}-{payload}"))
+        .system(system)
+        .workload("flood")
+        .payload(payload.replace("KiB", " KiB"))
+        .axis("workload.flood.flow.payload", payload)
+        .cpu(5.0, 2.0, 1.0);
+    let trial = trial.build();
     Trial {
         messages: Messages {
-            delivered: 10_000,
-            published: 10_000,
-            expected: 10_000,
-            delivered_msgs_per_s: rate,
-            published_msgs_per_s: rate,
-            offered_msgs_per_s: rate,
             latency_ns: latency,
             latency_from_send_ns: latency,
             send_lag_ns: latency,
             acknowledgement_ns: Some(latency),
             round_trip_ns: Some(latency),
             half_round_trip_ns: Some(latency),
-            ..Messages::default()
+            ..trial.messages
         },
-        id: repeat,
-        cell: format!("{system}-{payload}"),
-        system: System {
-            name: system.into(),
-            version: "1".into(),
-        },
-        settings_name: "default".into(),
-        axes: vec![AxisValue {
-            name: "workload.flood.flow.payload".into(),
-            value: payload.into(),
-        }],
-        workload: WorkloadInfo {
-            name: "flood".into(),
-            payload: payload.replace("KiB", " KiB"),
-            ..WorkloadInfo::default()
-        },
-        repeat,
-        verdict: Verdict {
-            status: Status::Valid,
-            reasons: Vec::new(),
-            ..Verdict::default()
-        },
-        duration_s: 10.0,
-
         noise_ns: latency,
-
-        system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1 << 20),
         system_busiest_thread_cpu: Some(0.97),
         publishers_blocked: Some(0.125),
@@ -129,10 +108,9 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         system_heap_bytes: Some(900),
         system_memory_limit_bytes: Some(1000),
         client_cpu_s: ClientCpu {
-            publishers: 5.0,
-            subscribers: 2.0,
             publishers_library: Some(3.0),
             subscribers_library: Some(1.0),
+            ..trial.client_cpu_s
         },
         worker_load: WorkerLoad {
             publishers_running: 0.5,
@@ -165,7 +143,7 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         latency_ecdf: vec![(ns / 2, 0.5), (ns, 0.8), (2 * ns, 0.96), (3 * ns, 1.0)],
         series: series.collect(),
         flows: vec![flow],
-        ..Trial::default()
+        ..trial
     }
 }
 

@@ -1,61 +1,24 @@
+use pubgauge_figures::Messages;
 use pubgauge_figures::criterion::{TrialFilter, by_default};
-use pubgauge_figures::model::{
-    Connections, CountCheck, Distribution, FlowFigures, System, Verdict, WorkloadInfo,
-};
+use pubgauge_figures::model::{AxisValue, CountCheck, Distribution};
 use pubgauge_figures::network::NetworkTraffic;
 use pubgauge_figures::window::WindowFigures;
-use pubgauge_figures::{Messages, Shortfall};
+use pubgauge_fixtures::{TrialBuilder, distribution};
 
 use super::*;
 
+/// A trial of 1,000 deliveries; its flow is twice as slow as all of it.
 fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
-    let latency_ns = Distribution {
-        count: 1_000,
-        p99: Some(p99),
-        ..Default::default()
-    };
-    Trial {
-        messages: Messages {
-            latency_ns,
-            expected: 100,
-            delivered: 100 - lost,
-            ..Messages::default()
-        },
-        shortfall: Shortfall {
-            lost,
-            ..Shortfall::default()
-        },
-        system: System {
-            name: system.into(),
-            version: "1".into(),
-        },
-        workload: WorkloadInfo {
-            name: "fleet".into(),
-            ..Default::default()
-        },
-        verdict: Verdict {
-            status,
-            reasons: Vec::new(),
-            ..Verdict::default()
-        },
-        repeat: 1,
-
-        system_cpu_s: Some(0.5),
-        flows: vec![FlowFigures {
-            messages: Messages {
-                latency_ns: Distribution {
-                    count: 500,
-                    p99: Some(2 * p99),
-                    ..Default::default()
-                },
-                ..Messages::default()
-            },
-            name: "meters".into(),
-
-            ..Default::default()
-        }],
-        ..Default::default()
-    }
+    let trial = TrialBuilder::periodic(1_000.0, 1.0)
+        .system(system)
+        .status(status)
+        .times(p99 / 2, p99)
+        .lost(lost)
+        .flows(&["meters"]);
+    let mut trial = trial.build();
+    trial.system_cpu_s = Some(0.5);
+    trial.flows[0].messages.latency_ns = distribution(500, p99, 2 * p99);
+    trial
 }
 
 fn criterion(figure: &str, comparison: Comparator, value: f64) -> CriterionSpec {
@@ -73,11 +36,7 @@ fn met_unmet_and_undecided() {
     let trials = [
         trial("a", Status::Valid, 1_000, 0),
         trial("b", Status::Valid, 5_000, 0),
-    ]
-    .map(|trial| Trial {
-        settings_name: "default".into(),
-        ..trial
-    });
+    ];
     let p99 = |value| criterion("latency_ns.p99", Comparator::AtMost, value);
     assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
     let unmet = evaluate(&trials, &p99(4_000.0));
@@ -109,7 +68,7 @@ fn comparisons() {
 fn trials_are_named_by_what_was_varied() {
     let mut one = trial("a", Status::Valid, 5_000, 0);
     one.settings_name = "safe".into();
-    one.axes = vec![pubgauge_figures::model::AxisValue {
+    one.axes = vec![AxisValue {
         name: "workload.fleet.flow.payload".into(),
         value: "1KiB".into(),
     }];
@@ -122,7 +81,7 @@ fn trials_are_named_by_what_was_varied() {
 
 fn met(status: Status, figure: &str, comparison: Comparator, value: f64) -> Option<bool> {
     evaluate(
-        &[trial("a", status, 10, 5)],
+        &[trial("a", status, 10, 50)],
         &criterion(figure, comparison, value),
     )
     .met
@@ -133,31 +92,16 @@ fn of_messages(count: u64) -> Trial {
     let mut values = hdrhistogram::Histogram::<u64>::new(3).unwrap();
     values.record_n(1_000_000, count).unwrap();
     let latency_ns = Distribution::from_histogram(&values);
-    Trial {
-        messages: Messages {
-            latency_ns,
-            ..trial("a", Status::Valid, 0, 0).messages
-        },
-        flows: vec![FlowFigures {
-            messages: Messages {
-                latency_ns,
-                ..Messages::default()
-            },
-            name: "meters".into(),
-
-            ..FlowFigures::default()
-        }],
-        windows: vec![WindowFigures {
-            messages: Messages {
-                latency_ns,
-                ..Messages::default()
-            },
-            name: "first".into(),
-
-            ..WindowFigures::default()
-        }],
-        ..trial("a", Status::Valid, 0, 0)
-    }
+    let mut trial = TrialBuilder::periodic(count as f64, 1.0)
+        .latency(latency_ns)
+        .flows(&["meters"])
+        .build();
+    trial.windows = vec![WindowFigures {
+        messages: trial.messages.clone(),
+        name: "first".into(),
+        ..WindowFigures::default()
+    }];
+    trial
 }
 
 #[test]
@@ -220,15 +164,6 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
 /// A trial that began and is broken for a reason.
 fn broken(change: impl Fn(&mut Trial)) -> Trial {
     let mut broken = trial("a", Status::Broken, 10, 0);
-    broken.messages.offered = 100;
-    broken.messages.published = 100;
-    broken.duration_s = 1.0;
-    broken.workload.publishers = 1;
-    broken.connections = Connections {
-        planned: 2,
-        made: 2,
-        ..Connections::default()
-    };
     change(&mut broken);
     broken.verdict = crate::verdict::judge(&broken);
     assert_eq!(broken.verdict.status, Status::Broken);
@@ -263,14 +198,14 @@ fn what_was_not_measured_is_not_failed() {
             t.circumstances.not_run = Some("it was ended early: all connections were lost".into());
         }),
         broken(|t| t.odd.corrupt = 1),
-        broken(|t| (t.messages.expected, t.shortfall.lost, t.messages.delivered) = (100, 100, 0)),
+        broken(|t| (t.shortfall.lost, t.messages.delivered) = (t.messages.expected, 0)),
         broken(|t| {
             (
                 t.messages.published,
                 t.messages.not_sent,
                 t.messages.expected,
                 t.messages.delivered,
-            ) = (0, 100, 0, 0)
+            ) = (0, t.messages.offered, 0, 0)
         }),
     ];
     let asked = [
@@ -319,7 +254,7 @@ fn a_client_at_its_end_leaves_it_undecided() {
     use Comparator::*;
     for status in [Status::ClientBound, Status::Unsteady] {
         assert_eq!(met(status, "latency_ns.p99", Less, 1e9), None, "{status:?}");
-        assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1.0), None);
+        assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1e3), None);
     }
     // A lower bound that was reached although the client was the limit.
     let mut fast = trial("a", Status::ClientBound, 10, 0);
@@ -345,19 +280,13 @@ fn a_client_at_its_end_leaves_it_undecided() {
 
 #[test]
 fn figures_by_name() {
-    let t = Trial {
-        messages: Messages {
-            delivered_msgs_per_s: 100.0,
-            ..trial("a", Status::Valid, 7, 0).messages
-        },
-        duration_s: 1.0,
-        ..trial("a", Status::Valid, 7, 0)
-    };
+    let mut t = trial("a", Status::Valid, 7, 0);
+    t.messages.send_lag_ns = Distribution::default();
     assert_eq!(figure(&t, None, "latency_ns.p99"), Some(7.0));
     assert_eq!(figure(&t, None, "latency.p99"), Some(7.0));
     assert_eq!(figure(&t, Some("meters"), "latency.p99"), Some(14.0));
     assert_eq!(figure(&t, Some("nobody"), "latency.p99"), None);
-    assert_eq!(figure(&t, None, "system-cpu-per-message"), Some(5_000.0));
+    assert_eq!(figure(&t, None, "system-cpu-per-message"), Some(500.0));
     assert_eq!(
         figure(&t, None, "send-lag.p99"),
         None,

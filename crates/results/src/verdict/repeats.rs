@@ -40,16 +40,14 @@ pub fn failures_decide(repeats: &[&Trial], failed: impl Fn(&Trial) -> bool) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubgauge_figures::model::Reason;
+    use pubgauge_fixtures::TrialBuilder;
 
     fn trial(status: Status, rule: Option<Rule>) -> Trial {
-        let mut trial = Trial::default();
-        trial.verdict.status = status;
-        trial
-            .verdict
-            .reasons
-            .extend(rule.map(|rule| Reason::new(rule, "")));
-        trial
+        let trial = TrialBuilder::periodic(1.0, 1.0).status(status);
+        let rules = rule.into_iter();
+        rules
+            .fold(trial, |trial, rule| trial.reason(rule, ""))
+            .build()
     }
 
     #[test]

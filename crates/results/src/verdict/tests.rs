@@ -9,90 +9,32 @@ mod together;
 
 use pubgauge_driver::Settings;
 use pubgauge_figures::model::{
-    AtStart, ClientCpu, Connections, CountCheck, Distribution, SeriesRecord, System, TrafficRecord,
-    WorkerLoad, WorkloadInfo,
+    AtStart, ClientCpu, CountCheck, Distribution, SeriesRecord, TrafficRecord, WorkerLoad,
 };
 use pubgauge_figures::{Messages, Rejection};
+use pubgauge_fixtures::{TrialBuilder, distribution};
 
 use super::*;
 
 const MS: u64 = 1_000_000;
 
-fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
-    Distribution {
-        count,
-        censored: 0,
-        min: Some(p50 / 2),
-        mean: Some(p50 as f64),
-        known_mean: None,
-        known_p90: None,
-        p50: Some(p50),
-        p90: Some(p99),
-        p99: Some(p99),
-        p99_9: Some(p99 * 2),
-        p99_99: Some(p99 * 3),
-        max: Some(p99 * 4),
-        ..Distribution::default()
-    }
-}
-
 /// Ten steady seconds of 10,000 msgs/s over a broker with processor time to spare.
 fn calm() -> Trial {
-    let seconds = 10u64;
-    let rate = 10_000u64;
-    let count = seconds * rate;
-    Trial {
-        messages: Messages {
-            offered: count,
-            published: count,
-            delivered: count,
-            expected: count,
-            offered_msgs_per_s: rate as f64,
-            published_msgs_per_s: rate as f64,
-            delivered_msgs_per_s: rate as f64,
-            latency_ns: distribution(count, 200_000, 2 * MS),
-            latency_from_send_ns: distribution(count, 190_000, 2 * MS),
-            send_lag_ns: distribution(count, 5_000, 200_000),
-            ..Messages::default()
-        },
-        system: System {
-            name: "mosquitto".into(),
-            version: "2.0.11".into(),
-        },
-        settings: Settings::default(),
-        workload: WorkloadInfo {
-            name: "periodic".into(),
-            ..Default::default()
-        },
-        duration_s: seconds as f64,
-
-        noise_ns: distribution(10_000, 60_000, 500_000),
-        client_cpu_s: ClientCpu {
-            publishers: 1.0,
-            subscribers: 1.0,
-            ..ClientCpu::default()
-        },
-        system_cpu_s: Some(2.0),
-        worker_load: WorkerLoad {
-            publishers_running: 0.10,
-            publishers_waiting: 0.02,
-            subscribers_running: 0.10,
-            subscribers_waiting: 0.02,
-            ..WorkerLoad::default()
-        },
-        connections: Connections {
-            planned: 2,
-            made: 2,
-            ..Default::default()
-        },
-        series: series(
-            1.0,
-            &[10_000; 10],
-            &[10_000; 10],
-            &[3, 5, 2, 4, 3, 6, 2, 3, 4, 3],
-        ),
-        ..Default::default()
-    }
+    let trial = TrialBuilder::periodic(10_000.0, 10.0)
+        .times(200_000, 2 * MS)
+        .cpu(1.0, 1.0, 2.0);
+    let mut trial = trial.build();
+    trial.messages.latency_from_send_ns = distribution(100_000, 190_000, 2 * MS);
+    trial.noise_ns = distribution(10_000, 60_000, 500_000);
+    trial.worker_load.publishers_waiting = 0.02;
+    trial.worker_load.subscribers_waiting = 0.02;
+    trial.series = series(
+        1.0,
+        &[10_000; 10],
+        &[10_000; 10],
+        &[3, 5, 2, 4, 3, 6, 2, 3, 4, 3],
+    );
+    trial
 }
 
 /// Flat out at 300,000 msgs/s for two seconds, in records of a quarter of a second; the broker's

@@ -1,13 +1,11 @@
 //! The committed schema is the one the types make, and real results obey it.
 
-use pubgauge_figures::Messages;
 use std::path::Path;
 
 use pubgauge_figures::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
 use pubgauge_figures::studies::{self, OutcomeCounts, Studies, StudyOutcome};
-use pubgauge_figures::{
-    Distribution, FlowFigures, Machine, SeriesRecord, StudyInfo, System, Trial, UnsupportedCell,
-};
+use pubgauge_figures::{Distribution, Machine, StudyInfo, UnsupportedCell};
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
 use serde_json::{Value, json};
 
@@ -58,23 +56,14 @@ fn produced() -> Value {
         max: None,
         ..Distribution::default()
     };
-    let trial = Trial {
-        messages: Messages {
-            latency_ns: one,
-            acknowledgement_ns: Some(one),
-            ..Messages::default()
-        },
-        system: System {
-            name: "mosquitto".into(),
-            version: "2.0.11".into(),
-        },
-
-        system_cpu_s: Some(0.5),
-        series: vec![SeriesRecord::default()],
-        flows: vec![FlowFigures::default()],
-        latency_ecdf: vec![(1, 1.0)],
-        ..Default::default()
-    };
+    let trial = TrialBuilder::periodic(1.0, 1.0)
+        .cpu(0.1, 0.1, 0.5)
+        .latency(one)
+        .steady_series(1.0)
+        .flows(&["fleet"]);
+    let mut trial = trial.build();
+    trial.messages.acknowledgement_ns = Some(one);
+    trial.latency_ecdf = vec![(1, 1.0)];
     run.append_trial(trial, &TrialFiles::default()).unwrap();
     serde_json::to_value(store::load(&root).unwrap()).unwrap();
     let text = std::fs::read_to_string(root.join("results.json")).unwrap();

@@ -1,6 +1,5 @@
 //! The folder of a run on a real file system: whole or not at all, resumed, refused, full.
 
-use pubgauge_figures::Messages;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use pubgauge_figures::histogram::{Interval, read_log, write_log};
 use pubgauge_figures::{Machine, Results, StudyInfo, Trial};
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError, TrialFiles};
 use serde_json::{Value, json};
 
@@ -37,18 +37,10 @@ fn resume(root: &Path) -> Result<RunFolder, StoreError> {
 }
 
 fn trial(id: u32) -> Trial {
-    Trial {
-        messages: Messages {
-            delivered: 10,
-            expected: 10,
-            ..Messages::default()
-        },
-        id,
-        cell: format!("cell-{id}"),
-        repeat: 1,
-
-        ..Default::default()
-    }
+    TrialBuilder::periodic(10.0, 1.0)
+        .id(id)
+        .cell(format!("cell-{id}"))
+        .build()
 }
 
 fn files() -> TrialFiles {

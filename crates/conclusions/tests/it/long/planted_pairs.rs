@@ -2,9 +2,9 @@
 //! is found, and that the decision keeps to its bounds.
 
 use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
-use pubgauge_figures::Messages;
 use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
 use pubgauge_figures::{Status, Trial};
+use pubgauge_fixtures::TrialBuilder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -36,20 +36,12 @@ fn normal(draws: &mut StdRng) -> f64 {
 }
 
 fn trial(cell: &CellOf, round: u32, id: usize, status: Status, per_s: f64) -> Trial {
-    let mut trial = Trial {
-        messages: Messages {
-            delivered_msgs_per_s: per_s,
-            ..Messages::default()
-        },
-        id: id as u32,
-        cell: cell.cell.clone(),
-        repeat: round,
-
-        ..Trial::default()
-    };
-    trial.workload.flat_out = true;
-    trial.verdict.status = status;
-    trial
+    TrialBuilder::flat_out(per_s, 1.0)
+        .id(id as u32)
+        .cell(&*cell.cell)
+        .repeat(round)
+        .status(status)
+        .build()
 }
 
 /// A run of rounds to its end; `of` makes the trial of a cell in a round.

@@ -1,19 +1,13 @@
 use super::*;
 use crate::FastddsDriver;
-use pubgauge_driver::Mapping;
-use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
+use pubgauge_testing::{
+    answers_contain, contradictions_are_refused, every_setting_is_answered, refused_by_name,
+    settings,
+};
 use serde_json::json;
 
-fn resolved(json: serde_json::Value) -> (FastOptions, Vec<Mapping>) {
-    resolve(&settings(json), &Target::default()).unwrap()
-}
-
-fn refused(json: serde_json::Value) -> Vec<String> {
-    resolve(&settings(json), &Target::default())
-        .unwrap_err()
-        .into_iter()
-        .map(|u| u.setting)
-        .collect()
+fn resolved(json: serde_json::Value) -> FastOptions {
+    resolve(&settings(json), &Target::default()).unwrap().0
 }
 
 #[test]
@@ -52,62 +46,68 @@ fn what_fast_dds_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn what_does_not_go_together_is_refused() {
     let native = |json: serde_json::Value| json!({ "fastdds": json });
-    for (json, names) in [
+    let cases = [
         (
             json!({"reliability": "best-effort", "on-full": "block"}),
-            vec!["on-full"],
+            "on-full",
+            "",
         ),
         (
             json!({"last-value": true, "reliability": "best-effort"}),
-            vec!["last-value"],
+            "last-value",
+            "",
         ),
         (
             json!({"conflate": true, "queue-limit": 5}),
-            vec!["queue-limit"],
+            "queue-limit",
+            "",
         ),
-        (
-            json!({"last-value": true, "in-flight": 5}),
-            vec!["in-flight"],
-        ),
+        (json!({"last-value": true, "in-flight": 5}), "in-flight", ""),
         (
             json!({"in-flight": 5, "native": native(json!({"max-samples": 5}))}),
-            vec!["in-flight"],
+            "in-flight",
+            "",
         ),
         (
             json!({"multicast": true, "transport": "shared-memory"}),
-            vec!["multicast"],
+            "multicast",
+            "",
         ),
         (
             json!({"rate-limit-bytes-per-s": 1_000_000, "native": native(json!({"publish-mode": "sync"}))}),
-            vec!["native.fastdds.publish-mode"],
+            "native.fastdds.publish-mode",
+            "",
         ),
         (
             json!({"native": native(json!({"priorities": {"a": 1}, "flow-controller": "fifo"}))}),
-            vec!["native.fastdds.priorities"],
+            "native.fastdds.priorities",
+            "",
         ),
         (
             json!({"multicast": true, "native": native(json!({"data-sharing": true}))}),
-            vec!["native.fastdds.data-sharing"],
+            "native.fastdds.data-sharing",
+            "",
         ),
         (
             json!({"last-value": true, "native": native(json!({"writer-durability": "volatile"}))}),
-            vec!["native.fastdds.writer-durability"],
+            "native.fastdds.writer-durability",
+            "",
         ),
         (
             json!({"reliability": "best-effort", "native": native(json!({"writer-durability": "volatile"}))}),
-            vec!["native.fastdds.writer-durability"],
+            "native.fastdds.writer-durability",
+            "",
         ),
-    ] {
-        assert_eq!(refused(json.clone()), names, "{json}");
-    }
+    ];
+    contradictions_are_refused(&FastddsDriver, cases);
 }
 
 #[test]
 fn writers_are_as_durable_as_the_preset_and_the_last_value_say() {
     let native = |json: serde_json::Value| json!({"native": { "fastdds": json }});
-    let writers = |json| resolved(json).0.writer_transient_local();
+    let writers = |json| resolved(json).writer_transient_local();
     assert!(!writers(json!({})));
     assert!(writers(json!({"last-value": true})));
     assert!(writers(native(json!({"preset": "default"}))));
@@ -119,14 +119,17 @@ fn writers_are_as_durable_as_the_preset_and_the_last_value_say() {
     let mut best_effort = native(json!({"preset": "default"}));
     best_effort["reliability"] = json!("best-effort");
     assert!(!writers(best_effort));
-    let (_, mappings) = resolved(native(json!({"preset": "default"})));
-    let durability = mappings.iter().find(|m| m.setting == "durability");
-    assert!(durability.unwrap().native.contains("writers TRANSIENT"));
+    let preset = native(json!({"preset": "default"}));
+    answers_contain(
+        &FastddsDriver,
+        preset,
+        [("durability", "writers TRANSIENT")],
+    );
 }
 
 #[test]
 fn reliability_and_histories_decide_back_pressure() {
-    let traits = |json| resolved(json).0.traits();
+    let traits = |json| resolved(json).traits();
     for word in ["reliable", "at-least-once", "exactly-once"] {
         let t = traits(json!({"reliability": word}));
         assert!(
@@ -149,10 +152,10 @@ fn reliability_and_histories_decide_back_pressure() {
 
 #[test]
 fn limits_reach_the_histories() {
-    let (options, _) = resolved(json!({"in-flight": 7, "queue-limit": 9}));
+    let options = resolved(json!({"in-flight": 7, "queue-limit": 9}));
     assert_eq!(options.writer_samples(1 << 21), 7);
     assert_eq!(options.reader_samples(1 << 21), 9);
-    let (options, _) = resolved(json!({}));
+    let options = resolved(json!({}));
     assert_eq!(
         (options.writer_samples(64), options.writer_samples(1 << 21)),
         (400, 32)
@@ -165,7 +168,7 @@ fn limits_reach_the_histories() {
 
 #[test]
 fn the_default_preset_keeps_the_librarys_limit_per_publisher() {
-    let samples = |json| resolved(json).0.reader_samples(64);
+    let samples = |json| resolved(json).reader_samples(64);
     let native = json!({"fastdds": {"preset": "default"}});
     assert_eq!(samples(json!({"native": native})), 400);
     assert_eq!(samples(json!({"native": native, "queue-limit": 900})), 900);
@@ -174,19 +177,19 @@ fn the_default_preset_keeps_the_librarys_limit_per_publisher() {
 
 #[test]
 fn a_rate_becomes_bytes_per_period() {
-    let (options, _) = resolved(json!({"rate-limit-bytes-per-s": 200_000}));
+    let options = resolved(json!({"rate-limit-bytes-per-s": 200_000}));
     assert_eq!(options.flow_bytes, 20_000);
     assert!(options.asynchronous());
     assert_eq!(options.scheduler(), Some(Scheduler::Fifo));
     let json = json!({"rate-limit-bytes-per-s": 1000,
                       "native": {"fastdds": {"flow-period-ms": 1000}}});
-    assert_eq!(resolved(json).0.flow_bytes, 1000);
+    assert_eq!(resolved(json).flow_bytes, 1000);
 }
 
 #[test]
 fn priorities_need_the_flow_controller_that_knows_them() {
     let json = json!({"native": {"fastdds": {"priorities": {"a": 7}}}});
-    let (options, _) = resolved(json);
+    let options = resolved(json);
     assert_eq!(options.scheduler(), Some(Scheduler::HighPriority));
     assert!(options.asynchronous());
 }
@@ -194,10 +197,10 @@ fn priorities_need_the_flow_controller_that_knows_them() {
 #[test]
 fn heartbeats_are_rarer_behind_a_flow_controller_and_over_shared_memory() {
     let memory = json!({"transport": "shared-memory"});
-    assert_eq!(resolved(memory).0.heartbeat_ns(), Some(20_000_000));
-    assert_eq!(resolved(json!({})).0.heartbeat_ns(), Some(1_000_000));
+    assert_eq!(resolved(memory).heartbeat_ns(), Some(20_000_000));
+    assert_eq!(resolved(json!({})).heartbeat_ns(), Some(1_000_000));
     let limited = json!({"rate-limit-bytes-per-s": 200_000});
-    assert_eq!(resolved(limited).0.heartbeat_ns(), Some(20_000_000));
+    assert_eq!(resolved(limited).heartbeat_ns(), Some(20_000_000));
     let native = json!({"native": {"fastdds": {"preset": "default"}}});
-    assert_eq!(resolved(native).0.heartbeat_ns(), None);
+    assert_eq!(resolved(native).heartbeat_ns(), None);
 }

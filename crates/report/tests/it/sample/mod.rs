@@ -10,6 +10,7 @@ use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
 use pubgauge_figures::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_figures::*;
+use pubgauge_fixtures::TrialBuilder;
 use pubgauge_report::Logs;
 use pubgauge_results::verdict::judge;
 
@@ -368,100 +369,66 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             ..SeriesRecord::default()
         });
     }
-    let mut trial = Trial {
-        messages: Messages {
-            offered: published,
-            published,
-            delivered,
-            expected: published,
-            offered_msgs_per_s: published as f64 / duration_s,
-            published_msgs_per_s: published as f64 / duration_s,
-            delivered_msgs_per_s: rate.min(delivered as f64 / duration_s),
-            latency_ns: Distribution::censored(&latency, 4_000 * under_way / published.max(1)),
-            latency_from_send_ns: Distribution::from_histogram(&latency),
-            send_lag_ns: Distribution::from_histogram(&lag),
-            ..Messages::default()
-        },
-        shortfall: Shortfall {
-            lost,
-            under_way,
-            ..Shortfall::default()
-        },
-        id,
-        cell: format!("{}/{}", profile.name, load.name),
-        system: System {
-            name: profile.name.into(),
-            version: profile.version.into(),
-        },
-        mappings: vec![
-            Mapping {
-                setting: "reliability".into(),
-                value: "default".into(),
-                native: if profile.in_client {
-                    "PUB/SUB over TCP, no acknowledgements".into()
-                } else {
-                    "QoS 0".into()
-                },
-                term: (!profile.in_client).then(|| "QoS 0".into()),
-            },
-            Mapping {
-                setting: "transport".into(),
-                value: "tcp".into(),
-                native: "TCP, TCP_NODELAY".into(),
-                term: None,
-            },
-        ],
-        workload: WorkloadInfo {
-            name: load.name.into(),
-            publishers: load.publishers,
-            subscribers: 1,
-            topics: load.topics,
-            payload: load.payload.into(),
-            arrivals: load.arrivals.into(),
-            flat_out,
-        },
-        repeat,
-        started: "2026-11-21T01:45:00Z".into(),
-        duration_s,
-
-        sentinels: 3,
-
-        client_cpu_s: client,
-        system_cpu_s: (!profile.in_client).then_some(if flat_out { 1.97 } else { system_cpu }),
-        client_rss_bytes: 12 << 20,
-        system_rss_bytes: (!profile.in_client).then_some(9 << 20),
-        system_busiest_thread_cpu: (!profile.in_client)
-            .then_some((system_cpu / duration_s).min(0.98)),
-        worker_load: WorkerLoad {
-            publishers_running: client.publishers / duration_s,
-            publishers_waiting: 0.04,
-            subscribers_running: client.subscribers / duration_s,
-            subscribers_waiting: 0.05,
-            ..WorkerLoad::default()
-        },
-        flows: match load.publishers {
-            1 => vec![flow("periodic", published, delivered, &latency)],
-            _ => vec![
-                flow("alarms", published / 10, delivered / 10, &lag),
-                flow(
-                    "readings",
-                    published - published / 10,
-                    delivered - delivered / 10,
-                    &latency,
-                ),
-            ],
-        },
-        connections: Connections {
-            planned: u64::from(load.publishers) + 1,
-            made: u64::from(load.publishers) + 1,
-            ..Default::default()
-        },
-        series,
-        noise_ns: Distribution::from_histogram(&noise),
-        latency_ecdf: ecdf(&latency, ECDF_POINTS),
-        noise_ecdf: ecdf(&noise, ECDF_POINTS),
-        ..Default::default()
+    let builder = match flat_out {
+        true => TrialBuilder::flat_out(published as f64 / duration_s, duration_s),
+        false => TrialBuilder::periodic(published as f64 / duration_s, duration_s),
     };
+    let builder = builder
+        .id(id)
+        .repeat(repeat)
+        .cell(format!("{}/{}", profile.name, load.name))
+        .system(profile.name)
+        .workload(load.name)
+        .variant("")
+        .lost(lost)
+        .under_way(under_way);
+    let mut trial = builder.build();
+    let messages = &mut trial.messages;
+    messages.delivered_msgs_per_s = rate.min(messages.delivered_msgs_per_s);
+    messages.latency_ns = Distribution::censored(&latency, 4_000 * under_way / published.max(1));
+    messages.latency_from_send_ns = Distribution::from_histogram(&latency);
+    messages.send_lag_ns = Distribution::from_histogram(&lag);
+    trial.system.version = profile.version.into();
+    trial.mappings = mappings(profile.in_client);
+    trial.workload.publishers = load.publishers;
+    trial.workload.topics = load.topics;
+    trial.workload.payload = load.payload.into();
+    trial.workload.arrivals = load.arrivals.into();
+    trial.started = "2026-11-21T01:45:00Z".into();
+    trial.sentinels = 3;
+    trial.client_cpu_s = client;
+    trial.client_rss_bytes = 12 << 20;
+    if !profile.in_client {
+        trial.system_cpu_s = Some(if flat_out { 1.97 } else { system_cpu });
+        trial.system_rss_bytes = Some(9 << 20);
+        trial.system_busiest_thread_cpu = Some((system_cpu / duration_s).min(0.98));
+    }
+    trial.worker_load = WorkerLoad {
+        publishers_running: client.publishers / duration_s,
+        publishers_waiting: 0.04,
+        subscribers_running: client.subscribers / duration_s,
+        subscribers_waiting: 0.05,
+        ..WorkerLoad::default()
+    };
+    let tenth = [published / 10, delivered / 10];
+    trial.flows = match load.publishers {
+        1 => vec![flow("periodic", published, delivered, &latency)],
+        _ => vec![
+            flow("alarms", tenth[0], tenth[1], &lag),
+            flow(
+                "readings",
+                published - tenth[0],
+                delivered - tenth[1],
+                &latency,
+            ),
+        ],
+    };
+    trial.connections.planned = u64::from(load.publishers) + 1;
+    trial.connections.made = trial.connections.planned;
+    trial.series = series;
+    trial.noise_ns = Distribution::from_histogram(&noise);
+    trial.latency_ecdf = ecdf(&latency, ECDF_POINTS);
+    trial.noise_ecdf = ecdf(&noise, ECDF_POINTS);
     if profile.in_client {
         trial.circumstances.system_in_client = true;
     }
@@ -469,7 +436,6 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     if at == 1 && load.name == "fleet of meters" && repeat == 2 {
         trial.worker_load.subscribers_waiting = 0.34;
     }
-    trial.circumstances.cores = 4;
     trial.verdict = judge(&trial);
     let interval = Interval {
         tag: Some("all".into()),
@@ -478,6 +444,27 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         histogram: latency,
     };
     (trial, interval)
+}
+
+fn mappings(in_client: bool) -> Vec<Mapping> {
+    vec![
+        Mapping {
+            setting: "reliability".into(),
+            value: "default".into(),
+            native: if in_client {
+                "PUB/SUB over TCP, no acknowledgements".into()
+            } else {
+                "QoS 0".into()
+            },
+            term: (!in_client).then(|| "QoS 0".into()),
+        },
+        Mapping {
+            setting: "transport".into(),
+            value: "tcp".into(),
+            native: "TCP, TCP_NODELAY".into(),
+            term: None,
+        },
+    ]
 }
 
 fn flow(name: &str, published: u64, delivered: u64, latency: &Histogram<u64>) -> FlowFigures {
