@@ -1,23 +1,21 @@
 //! Texts for the terminal.
 
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+
+/// A text in lines of at most `width` columns, the first behind `lead`, the others behind `indent`. They break at spaces, and
+/// within a word only where that alone is longer than a line.
+pub fn fill(lead: &str, indent: &str, text: &str, width: usize) -> String {
+    let options = Options::new(width)
+        .initial_indent(lead)
+        .subsequent_indent(indent)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::fill(text, options) + "\n"
+}
+
 /// Wraps a text into indented lines of at most 80 columns.
 pub fn wrap(text: &str, indent: usize) -> String {
-    let mut out = String::new();
-    for paragraph in text.lines() {
-        let mut line = " ".repeat(indent);
-        for word in paragraph.split_whitespace() {
-            if line.len() > indent && line.chars().count() + 1 + word.chars().count() > 80 {
-                out.push_str(line.trim_end());
-                out.push('\n');
-                line = " ".repeat(indent);
-            }
-            if line.len() > indent {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    let indent = " ".repeat(indent);
+    fill(&indent, &indent, text.trim_end(), 80)
 }

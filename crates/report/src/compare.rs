@@ -6,6 +6,7 @@ use pubgauge_conclusions::compare::{Comparison, FigureChange, Row, Unit};
 use pubgauge_quantities::lists::{self, grouped};
 use pubgauge_quantities::shown::{self, digits};
 use pubgauge_quantities::stats::MeanInterval;
+use pubgauge_quantities::text::fill;
 
 /// Width of the column of figures.
 const FIRST: usize = 18;
@@ -70,8 +71,9 @@ fn line(out: &mut String, row: &Row) {
 fn reasons(out: &mut String, rows: &[Row]) {
     let whys = rows.iter();
     let whys = whys.filter_map(|row| Some((row.why.as_deref()?, &*row.figure.name)));
+    let mut write = |words: String| out.push_str(&fill("    ", "      ", &words, 80));
     for (why, names) in grouped(whys) {
-        wrapped(out, &format!("{why} ({})", lists::names(names)));
+        write(format!("{why} ({})", lists::names(names)));
     }
     let of = |row: &Row| {
         Some(format!(
@@ -81,25 +83,8 @@ fn reasons(out: &mut String, rows: &[Row]) {
     };
     let more: Vec<String> = rows.iter().filter_map(of).collect();
     if !more.is_empty() {
-        wrapped(
-            out,
-            &format!("repeats that would tell: {}", more.join(", ")),
-        );
+        write(format!("repeats that would tell: {}", more.join(", ")));
     }
-}
-
-/// Words in lines of at most 80 columns, indented.
-fn wrapped(out: &mut String, words: &str) {
-    let mut line = String::from("   ");
-    for word in words.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > 80 {
-            let _ = writeln!(out, "{line}");
-            line = String::from("     ");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    let _ = writeln!(out, "{line}");
 }
 
 /// The change of a figure with its interval: `+13.0 % (+9.1 to +17.0)`; `-` if there is none.

@@ -114,6 +114,11 @@ fn what_is_no_such_file_is_told_what_it_is() {
     assert!(open(&long).contains("a recipe file has at most 1 MiB\n  hint: a recipe is no book"));
     let deep = format!("dish = {}", "[".repeat(100_000));
     assert!(open(deep.as_bytes()).contains("nested more than 24 levels deep"));
+    let endless = StrictFile::open(Path::new("/dev/zero"), &RECIPE).unwrap_err();
+    assert!(
+        endless.to_string().contains("has at most 1 MiB"),
+        "{endless}"
+    );
     let missing = StrictFile::open(Path::new("/nowhere/soup.toml"), &RECIPE).unwrap_err();
     assert!(
         missing.to_string().contains("hint: look in the drawer"),

@@ -49,97 +49,18 @@ figure = "lost"
 equals = 0
 "#;
 
-/// One mistake in each field: what stands there, what is written instead, and a word of the
-/// answer.
+/// A mistake of each kind that a study can have: what stands there, what is written instead, and words of the answer. Those
+/// of all fields are in `crates/study/tests/it/wrong_files.rs`.
 const MISTAKES: &[(&str, &str, &str)] = &[
-    ("name = \"right\"", "name = 5", "name"),
-    ("name = \"right\"", "nam = \"right\"", "`name`"),
+    ("[[criterion]]", "[[crit", "this is not TOML"),
+    ("in-flight = 10", "inflight = 10", "`in-flight`"),
+    ("payload = \"64B\"", "payload = 64", "\"64B\""),
+    ("topics = 2", "topics = 1", "topics of their own"),
     (
         "systems = [\"simulated\"]",
         "systems = [\"simulatd\"]",
-        "simulated",
+        "did you mean `simulated`?",
     ),
-    ("systems = [\"simulated\"]", "systems = []", "system"),
-    ("seed = 7", "seed = -7", "seed"),
-    ("repeats = 1", "repeats = 0", "repeats"),
-    ("repeats = 1", "repeats = \"one\"", "repeats"),
-    ("order = \"listed\"", "order = \"sorted\"", "random"),
-    ("[phases]", "[phase]", "phases"),
-    ("connect-rate = \"500/s\"", "connect-rate = \"500\"", "unit"),
-    ("ready-within = \"10s\"", "ready-within = 10", "\"10s\""),
-    ("warm-up = \"100ms\"", "warmup = \"100ms\"", "warm-up"),
-    (
-        "warm-up = \"100ms\"",
-        "warm-up = \"100 parsecs\"",
-        "100 parsecs",
-    ),
-    ("measure = \"300ms\"", "measure = \"0s\"", "longer than 0"),
-    (
-        "measure = \"300ms\"",
-        "measure = { messages = 9, within = \"49h\" }",
-        "at most 48 hours",
-    ),
-    (
-        "warm-up = [\"100ms\"]",
-        "warm-up = [\"7h\"]",
-        "at most 6 hours",
-    ),
-    (
-        "measure = \"300ms\"",
-        "measure = { messages = 0, within = \"1s\" }",
-        "messages",
-    ),
-    (
-        "measure = \"300ms\"",
-        "measure = { messages = 9 }",
-        "within",
-    ),
-    (
-        "drain-quiet = \"100ms\"",
-        "drain-quiet = true",
-        "drain-quiet",
-    ),
-    ("warm-up = [\"100ms\"]", "warm-up = []", "warm-up"),
-    (
-        "warm-up = [\"100ms\"]",
-        "warmup = [\"100ms\"]",
-        "unknown key",
-    ),
-    (
-        "reliability = \"at-most-once\"",
-        "reliability = \"always\"",
-        "exactly-once",
-    ),
-    ("in-flight = 10", "in-flight = \"ten\"", "in-flight"),
-    ("in-flight = 10", "inflight = 10", "in-flight"),
-    ("batching = \"off\"", "batching = \"on\"", "adaptive"),
-    ("[[workload]]", "[[workloads]]", "workload"),
-    ("[[workload.flow]]", "[[workload.flows]]", "flow"),
-    ("pattern = \"1-1\"", "pattern = \"1-2\"", "n-m"),
-    ("publishers = 2", "publishers = -2", "publishers"),
-    ("topics = 2", "topics = 1", "topics"),
-    ("topic = \"a/b\"", "topic = \"a/+\"", "+"),
-    ("topic = \"a/b\"", "topic = \"a/{x}\"", "x"),
-    ("payload = \"64B\"", "payload = \"8B\"", "16"),
-    ("payload = \"64B\"", "payload = 64", "\"64B\""),
-    ("payload = \"64B\"", "payload = \"recorded\"", "replay"),
-    ("rate = \"100/s\"", "rate = \"100\"", "10k/s"),
-    ("rate = \"100/s\"", "rate = \"-1/s\"", "rate"),
-    (
-        "rate = \"100/s\"",
-        "replay = { trace = \"nosuch\" }",
-        "nosuch",
-    ),
-    (
-        "arrivals = \"periodic\"",
-        "arrivals = \"poison\"",
-        "poisson",
-    ),
-    ("start = \"0s\"", "start = \"soon\"", "soon"),
-    ("figure = \"lost\"", "figure = \"losst\"", "lost"),
-    ("equals = 0", "equals = \"0ms\"", "plain number"),
-    ("equals = 0", "equal = 0", "equals"),
-    ("equals = 0", "equals = 0\nbelow = 1", "one comparison"),
 ];
 
 /// Runs a study that must be refused, and gives what was said.
@@ -161,7 +82,7 @@ fn the_study_itself_is_right() {
 }
 
 #[test]
-fn a_mistake_in_each_field_is_shown_with_its_place() {
+fn mistakes_are_shown_with_their_places_and_change_nothing() {
     let place = Place::new();
     for (right, wrong, word) in MISTAKES {
         let at = STUDY.find(right).unwrap_or_else(|| panic!("no {right}"));
@@ -194,35 +115,6 @@ fn several_mistakes_are_shown_at_once() {
     );
 }
 
-#[test]
-fn files_that_are_no_studies() {
-    let place = Place::new();
-    place.write("empty.toml", "");
-    assert!(refused(&place, "empty.toml").contains("empty.toml"));
-    place.write(
-        "binary.toml",
-        [0x7f, b'E', b'L', b'F', 0, 1, 0xff, 0xfe, b'\n'],
-    );
-    assert!(refused(&place, "binary.toml").contains("binary.toml"));
-    place.write("zeros.toml", [0; 5000]);
-    assert!(refused(&place, "zeros.toml").contains("zeros.toml"));
-    place.write("half.toml", &STUDY[..STUDY.len() / 2 - 3]);
-    assert!(refused(&place, "half.toml").contains("half.toml"));
-    std::fs::create_dir(place.path_to("folder.toml")).unwrap();
-    assert!(refused(&place, "folder.toml").contains("folder.toml"));
-    // 100 MB of it, written as a hole.
-    let large = std::fs::File::create(place.path_to("large.toml")).unwrap();
-    large.set_len(100 << 20).unwrap();
-    let said = refused(&place, "large.toml");
-    assert!(
-        said.contains("large.toml") && said.contains("1 MiB"),
-        "{said}"
-    );
-    // And one that never ends.
-    let said = refused(&place, "/dev/zero");
-    assert!(said.contains("/dev/zero"), "{said}");
-}
-
 /// A study that replays `trace.csv`, whatever the file's real name.
 fn replay(file: &str) -> String {
     format!(
@@ -244,43 +136,17 @@ fn traces_that_are_wrong() {
             .unwrap();
     }
     let zipped = zipped.finish().unwrap();
-    let cases: [(&str, Vec<u8>, &[&str]); 8] = [
+    let cases: [(&str, Vec<u8>, &[&str]); 2] = [
         (
             "disordered.csv",
             right.replace("3.0", "1.5").into(),
             &[":4", "order"],
         ),
         (
-            "no-size.csv",
-            right.replace("size", "sise").into(),
-            &[":1", "size"],
-        ),
-        (
-            "no-device.csv",
-            right.replace("device", "machine").into(),
-            &[":1", "device"],
-        ),
-        (
-            "words.csv",
-            right.replace("2.0", "soon").into(),
-            &[":3", "soon"],
-        ),
-        (
-            "negative.csv",
-            right.replace("2.0,a,64", "2.0,a,-1").into(),
-            &[":3", "-1"],
-        ),
-        (
             "half.csv.gz",
             zipped[..zipped.len() / 2].to_vec(),
-            &["half.csv.gz"],
+            &["half.csv.gz:"],
         ),
-        (
-            "no.csv.gz",
-            b"this is no gzip file at all".to_vec(),
-            &["no.csv.gz"],
-        ),
-        ("empty.csv", Vec::new(), &["empty.csv"]),
     ];
     for (name, bytes, words) in cases {
         place.write(name, bytes);
@@ -319,19 +185,6 @@ fn folders_that_hold_no_run() {
         "damaged/results.json",
         "{\"format\": \"pubgauge-results/2\", ",
     );
-    place
-        .run(&["report", "damaged"])
-        .exits(3)
-        .assert_says("results.json");
-    place.write(
-        "damaged/results.json",
-        "{\"format\": \"pubgauge-results/99\"}",
-    );
-    place
-        .run(&["report", "damaged"])
-        .exits(3)
-        .assert_says("newer version");
-    place.write("damaged/results.json", [0xff; 100]);
     place
         .run(&["report", "damaged"])
         .exits(3)

@@ -166,6 +166,11 @@ fn mistakes_are_placed() {
         size,
         "x.csv:3:5: `big` is not a size; expected a whole number of bytes"
     );
+    let negative = complaint("time,device,size\n1,a,20\n2,a,-1\n");
+    assert!(
+        negative.starts_with("x.csv:3:5: `-1` is not a size"),
+        "{negative}"
+    );
     let huge = complaint("time,device,size\n1,a,4294967295\n");
     assert_eq!(
         huge,
@@ -256,6 +261,10 @@ fn half_a_gzip_says_how_far_it_went() {
     for second in 0..100_000 {
         csv.push_str(&format!("{second},device-{},20\n", second * 7919 % 1000));
     }
+    let none = folder.complaint(&plain(
+        folder.file("no.csv.gz", "this is no gzip file at all"),
+    ));
+    assert!(none.starts_with("no.csv.gz:1:1: "), "{none}");
     let whole = gzip(csv.as_bytes());
     let half = folder.file("half.csv.gz", &whole[..whole.len() / 2]);
     let complaint = folder.complaint(&plain(half));
