@@ -303,7 +303,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn all(columns: &[Column<'a>]) -> Vec<Entry<'a>> {
+    fn in_columns(columns: &[Column<'a>]) -> Vec<Entry<'a>> {
         let entries = columns.iter().flat_map(|column| {
             let cells = column.cells.iter();
             cells.map(move |(cell, row)| Entry {
@@ -344,7 +344,7 @@ impl<'a> Entry<'a> {
 
 /// Why the answer is *no*, or cannot be told, one line for a cause.
 fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
-    let entries = Entry::all(columns);
+    let entries = Entry::in_columns(columns);
     let refused = entries
         .iter()
         .filter(|entry| entry.row.carries == Some(Carries::No));
@@ -355,7 +355,7 @@ fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
         let text = format!("{}: {}", entry.name(), parts.join(": "));
         wrapped(out, " no: ", &plain(&text), width);
     }
-    more(out, refused.len(), "rows");
+    note_unexplained(out, refused.len(), "rows");
     let spoilt = entries.iter().filter(|entry| entry.is_spoilt()).count();
     if let Some(words) = crowd::of_cells(spoilt, entries.len()) {
         wrapped(out, " ", &words, width);
@@ -378,11 +378,11 @@ fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
         let lead = entry.row.carries.map_or(" ", |_| " cannot tell: ");
         wrapped(out, lead, plain(&text).trim_end(), width);
     }
-    more(out, causes.len(), "causes");
+    note_unexplained(out, causes.len(), "causes");
 }
 
 /// Says how many are not explained.
-fn more(out: &mut String, all: usize, noun: &str) {
+fn note_unexplained(out: &mut String, all: usize, noun: &str) {
     if all > EXPLAINED {
         let _ = writeln!(
             out,
