@@ -13,7 +13,7 @@ use pubgauge_results::verdict::failures_decide;
 use serde::Serialize;
 
 pub use crate::carries::Carries;
-use crate::summary::{Bound, Cell, Summary, WorkloadCells};
+use crate::summary::{Bound, Carried, Cell, Summary, WorkloadCells};
 use crate::wins::{Contest, Outcome, answer};
 
 #[derive(Clone, Debug, Serialize)]
@@ -286,25 +286,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             }
             (decisive.figure.clone(), words, decisive.reason.clone())
         }
-        None => match &carried {
-            Some(carried) => match full_window(cell) {
-                Some((window, reason)) if carried.bound == Bound::SettingBound => (
-                    carried.short(),
-                    format!("{} ({window})", carried.short()),
-                    Some(reason.text.clone()),
-                ),
-                _ => (carried.short(), carried.to_string(), None),
-            },
-            None => {
-                let verdict = &cell.typical().verdict;
-                let word = verdict.status.as_str().to_owned();
-                (
-                    word.clone(),
-                    word,
-                    verdict.reasons.first().map(|reason| reason.text.clone()),
-                )
-            }
-        },
+        None => rate_or_verdict(cell, carried.as_ref()),
     };
     let times_better = said
         .first()
@@ -329,6 +311,24 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             bound: c.bound,
         }),
         cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
+    }
+}
+
+/// The rate of a row of which nothing is asked, or else its verdict: in short, in full, and the reason.
+fn rate_or_verdict(cell: &Cell<'_>, carried: Option<&Carried>) -> (String, String, Option<String>) {
+    let Some(carried) = carried else {
+        let verdict = &cell.typical().verdict;
+        let word = verdict.status.as_str().to_owned();
+        let reason = verdict.reasons.first().map(|reason| reason.text.clone());
+        return (word.clone(), word, reason);
+    };
+    match full_window(cell) {
+        Some((window, reason)) if carried.bound == Bound::SettingBound => (
+            carried.short(),
+            format!("{} ({window})", carried.short()),
+            Some(reason.text.clone()),
+        ),
+        _ => (carried.short(), carried.to_string(), None),
     }
 }
 
