@@ -23,7 +23,7 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let reason = reason.or_else(|| of_network(trial.setup.network.as_deref()?));
     let reason = reason.or_else(|| of_counts(trial))?;
     Some(Unsupported {
-        setting: "--host".into(),
+        setting: "--load-host".into(),
         value: "other hosts".into(),
         reason,
     })
@@ -158,7 +158,7 @@ fn divided(all: &[Option<Role>], asked: Option<(u32, u32)>) -> Result<Sides, Str
     let (publishers, subscribers) = asked.unwrap_or_default();
     match found.filter(fits) {
         None => Err(format!(
-            "[testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {count}\n  hint: --host for each of {}; where both are as many, so many hosts can have both",
+            "[testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {count}\n  hint: --load-host for each of {}; where both are as many, so many hosts can have both",
             publishers + subscribers
         )),
         Some(sides) if sides.publishers.is_empty() => Err(

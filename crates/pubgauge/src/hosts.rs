@@ -32,7 +32,7 @@ pub fn from_args(args: &HostsArgs) -> Result<Option<Arc<Hosts>>, Ending> {
         None => {
             let hosts = args.host.iter().map(|text| Host::new(text, program));
             let hosts = hosts.collect::<Result<Vec<_>, _>>();
-            hosts.map_err(|error| Ending::bad_input(format!("--host {error}")))?
+            hosts.map_err(|error| Ending::bad_input(format!("--load-host {error}")))?
         }
     };
     Ok(Some(Arc::new(Hosts::new(hosts, at))))

@@ -139,10 +139,10 @@ impl Invocation {
         match self.hosts {
             hosts if hosts == given => Ok(()),
             Some(hosts) => Err(Ending::bad_input(format!(
-                "this run began with its workers on {hosts} other hosts\n  hint: --host for each of them, or --hosts FILE"
+                "this run began with its workers on {hosts} other hosts\n  hint: --load-host for each of them, or --hosts FILE"
             ))),
             None => Err(Ending::bad_input(
-                "this run began with its workers on its own host\n  hint: leave --host and --hosts out",
+                "this run began with its workers on its own host\n  hint: leave --load-host and --hosts out",
             )),
         }
     }

@@ -18,7 +18,7 @@ use crate::drivers;
 pub fn worker(args: &WorkerArgs) -> Result<i32, Ending> {
     if io::stdin().is_terminal() {
         return Err(Ending::bad_input(
-            "a run starts its workers itself, and speaks to them over standard input\n  hint: pubgauge run --processes 1, or --host COMMAND for other hosts (docs/hosts.md)",
+            "a run starts its workers itself, and speaks to them over standard input\n  hint: pubgauge run --processes 1, or --load-host COMMAND for other hosts (docs/hosts.md)",
         ));
     }
     let owned =

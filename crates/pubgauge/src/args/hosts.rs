@@ -13,7 +13,7 @@ pub struct HostsArgs {
     /// Run the workers on another host: a command that starts there what is put behind it, for example
     /// "ssh loadgen-1" or "kubectl exec -i pod-1 --". Repeat it for more hosts: those of the publishing
     /// devices come first.
-    #[arg(long, value_name = "COMMAND", requires = "at")]
+    #[arg(long = "load-host", value_name = "COMMAND", requires = "at")]
     pub host: Vec<String>,
     /// File of hosts, which says what each host is for.
     #[arg(long, value_name = "FILE", requires = "at", conflicts_with = "host")]

@@ -228,7 +228,12 @@ fn hosts_that_cannot_be_used_are_told() {
 #[test]
 fn what_other_hosts_cannot_do_is_told_before_they_are_started() {
     let place = Place::new();
-    let two = ["--host", "no-such-ssh a", "--host", "no-such-ssh b"];
+    let two = [
+        "--load-host",
+        "no-such-ssh a",
+        "--load-host",
+        "no-such-ssh b",
+    ];
     let network = "testbed.network";
     for (system, more, says) in [
         (
@@ -266,15 +271,19 @@ fn what_other_hosts_cannot_do_is_told_before_they_are_started() {
             ],
             "leave all but `hosts` out",
         ),
-        ("mosquitto", &["--host", "ssh 'a"], "a quote is not closed"),
-        ("mosquitto", &["--host", ""], "an empty command"),
+        (
+            "mosquitto",
+            &["--load-host", "ssh 'a"],
+            "a quote is not closed",
+        ),
+        ("mosquitto", &["--load-host", ""], "an empty command"),
     ] {
         let start = ["run", "--on", system, "--at", "127.0.0.1", "--out", "run"];
         let args = [&start, &two[..], more].concat();
         place.run(&args).exits(3).assert_says(says);
         assert!(!place.path_to("run").exists());
     }
-    let nowhere = ["run", "--on", "mosquitto", "--host", "ssh a"];
+    let nowhere = ["run", "--on", "mosquitto", "--load-host", "ssh a"];
     place.run(&nowhere).exits(3).assert_says("--at <ADDRESS>");
     let anywhere = ["--at", "0.0.0.0"];
     let anywhere = [&nowhere[..], &anywhere].concat();

@@ -160,7 +160,7 @@ pub fn flags<S: AsRef<str>>(at: &str, prefixes: &[S]) -> Vec<String> {
     let mut flags = ["--at", at, "--host-program"].map(str::to_owned).to_vec();
     flags.push(program().display().to_string());
     for prefix in prefixes {
-        flags.extend(["--host".to_owned(), prefix.as_ref().to_owned()]);
+        flags.extend(["--load-host".to_owned(), prefix.as_ref().to_owned()]);
     }
     flags
 }
