@@ -14,6 +14,7 @@ use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::{Login, Output};
 use pubgauge_search::Axis;
+use pubgauge_testbed::Catalog;
 
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
@@ -214,16 +215,19 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Takes what is typed for what it means: an address in place of a study file is a system, `HOST:PORT` of a protocol's
-    /// own port is an address, and `first-look` is the built-in study.
+    /// Takes what is typed for what it means: an address, or the name of a system, in place of a study file is a system,
+    /// `HOST:PORT` of a protocol's own port is an address, and `first-look` is the built-in study.
     ///
     /// # Errors
-    /// An address of a port that tells no protocol.
+    /// An address of a port that tells no protocol; system files that are wrong.
     pub fn resolve_words(&mut self) -> Result<(), Ending> {
         if let Some(study) = self.study.take_if(|study| !study.exists()) {
             match study.to_str() {
                 Some(address) if address.contains("://") => self.on.push(address.to_owned()),
                 Some("first-look") => {}
+                Some(name) if catalog(&self.systems)?.get(name).is_ok() => {
+                    self.on.push(name.to_owned())
+                }
                 _ => self.study = Some(study),
             }
         }
@@ -268,6 +272,10 @@ impl Selection {
         };
         but_for_repeats_and_place == Selection::default()
     }
+}
+
+fn catalog(folders: &[PathBuf]) -> Result<Catalog, Ending> {
+    Catalog::load(folders).map_err(Ending::bad_input)
 }
 
 /// Ports that IANA has registered for a protocol that addresses name.

@@ -153,8 +153,8 @@ fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
                 .map(|rate| plain_rate(rate))
                 .collect::<Vec<_>>(),
         )?,
-        duration: quantity("--duration", &flags.duration)?,
-        warm_up: quantity("--warm-up", &flags.warm_up)?,
+        duration: quantity("--duration", &flags.duration.as_deref().map(plain_span))?,
+        warm_up: quantity("--warm-up", &flags.warm_up.as_deref().map(plain_span))?,
         qos: flags.qos.clone(),
         mqtt: flags.mqtt.clone(),
     })
@@ -174,6 +174,26 @@ fn plain_rate(text: &str) -> String {
     format!("{}/{per}", amount.trim_end())
 }
 
+/// A span as other tools write it, `1m30s` or `2m`, in seconds; any other text as it is.
+fn plain_span(text: &str) -> String {
+    let parts = text.split_inclusive(|c: char| c.is_ascii_alphabetic());
+    let seconds = parts.map(|part| {
+        let unit = part.len().checked_sub(1)?;
+        let (number, unit) = part.split_at_checked(unit)?;
+        let size = match unit {
+            "h" => 3_600,
+            "m" => 60,
+            "s" => 1,
+            _ => return None,
+        };
+        Some(number.parse::<u64>().ok()?.checked_mul(size)?)
+    });
+    match seconds.sum::<Option<u64>>() {
+        Some(seconds) if text.contains('m') => format!("{seconds}s"),
+        _ => text.to_owned(),
+    }
+}
+
 /// Quantities with their units.
 fn quantities<T: DeserializeOwned>(flag: &str, texts: &[String]) -> Result<Vec<T>, Ending> {
     let each = texts.iter().map(|text| quantity(flag, &Some(text.clone())));
@@ -190,4 +210,37 @@ pub fn quantity<T: DeserializeOwned>(
     serde_json::from_value(serde_json::Value::String(text.clone()))
         .map(Some)
         .map_err(|e| Ending::bad_input(format!("{flag} {text}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_rates_of_other_tools_are_read() {
+        for (typed, meant) in [
+            ("1m30s", "90s"),
+            ("2m", "120s"),
+            ("1h5m", "3900s"),
+            // These are the words of studies, or wrong in any words.
+            ("100ms", "100ms"),
+            ("1min", "1min"),
+            ("10s", "10s"),
+            ("m", "m"),
+            ("1x2m", "1x2m"),
+            ("99999999999999999999m", "99999999999999999999m"),
+            ("", ""),
+        ] {
+            assert_eq!(plain_span(typed), meant);
+        }
+        for (typed, meant) in [
+            ("1000msg/s", "1000/s"),
+            ("5 msgs/s", "5/s"),
+            ("10k/s", "10k/s"),
+            ("1/s-each", "1/s-each"),
+            ("max", "max"),
+        ] {
+            assert_eq!(plain_rate(typed), meant);
+        }
+    }
 }

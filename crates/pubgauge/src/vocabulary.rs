@@ -180,7 +180,14 @@ const WORDS: &[Word] = &[
         example: DURATION,
     },
     Word {
-        typed: &["--time", "--run-time", "-z", "--test-duration", "--seconds"],
+        typed: &[
+            "--time",
+            "--run-time",
+            "-z",
+            "-d",
+            "--test-duration",
+            "--seconds",
+        ],
         here: "the length of the measurement is `--duration`",
         example: DURATION,
     },
