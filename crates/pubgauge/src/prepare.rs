@@ -186,7 +186,7 @@ fn plain_span(text: &str) -> String {
             "s" => 1,
             _ => return None,
         };
-        Some(number.parse::<u64>().ok()?.checked_mul(size)?)
+        number.parse::<u64>().ok()?.checked_mul(size)
     });
     match seconds.sum::<Option<u64>>() {
         Some(seconds) if text.contains('m') => format!("{seconds}s"),

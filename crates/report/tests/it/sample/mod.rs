@@ -369,9 +369,10 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             ..SeriesRecord::default()
         });
     }
-    let builder = match flat_out {
-        true => TrialBuilder::flat_out(published as f64 / duration_s, duration_s),
-        false => TrialBuilder::periodic(published as f64 / duration_s, duration_s),
+    let builder = if flat_out {
+        TrialBuilder::flat_out(published as f64 / duration_s, duration_s)
+    } else {
+        TrialBuilder::periodic(published as f64 / duration_s, duration_s)
     };
     let builder = builder
         .id(id)
