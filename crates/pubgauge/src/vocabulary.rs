@@ -339,7 +339,6 @@ const WORDS: &[Word] = &[
             "--version-mqtt",
             "--mqtt-version",
             "--protocol-version",
-            "-V5",
         ],
         here: "MQTT's version is `--mqtt`; other protocols are the systems' own (`--on nats-core,rabbitmq`)",
         example: "pubgauge run --on mosquitto --rate 1k/s --mqtt 5",
