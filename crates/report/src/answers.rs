@@ -42,7 +42,7 @@ pub struct Win {
     pub outcome: Outcome,
     /// The winners, with the figures that show it.
     pub who: String,
-    /// The best with the distance to the next; absent without a next.
+    /// The best with the distance to the next, or those that lower bounds leave without an order; absent without either.
     pub lead: Option<String>,
     /// The winners in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,

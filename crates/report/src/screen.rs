@@ -51,7 +51,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     }
     let columns = columns(&summary.workloads, &answers);
     matrix(&mut out, &columns, width);
-    meanings(&mut out, results, &answers, &columns, width);
+    meanings(&mut out, &answers, &columns, width);
     reasons(&mut out, &columns, width);
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
@@ -254,13 +254,7 @@ fn block(
 }
 
 /// The demands, and the meaning of the marks at rates.
-fn meanings(
-    out: &mut String,
-    results: &Results,
-    answers: &[WorkloadAnswer],
-    columns: &[Column<'_>],
-    width: usize,
-) {
+fn meanings(out: &mut String, answers: &[WorkloadAnswer], columns: &[Column<'_>], width: usize) {
     let asked = answers.iter().filter(|answer| !answer.asked.is_empty());
     let groups = grouped(asked.map(|answer| ((&answer.asked, answer.by_default), answer)));
     let several = groups.len() > 1;
@@ -271,7 +265,7 @@ fn meanings(
             String::new()
         };
         let by_default = if by_default {
-            format!(" ({})", answers::default_words(results))
+            " (pubgauge's default)".to_owned()
         } else {
             String::new()
         };
@@ -420,8 +414,8 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
             let place = place.into_iter().flatten().filter(|part| !part.is_empty());
             let place: Vec<&str> = place.collect();
             let wins = wins.into_iter().map(|win| {
-                let who = win.lead.as_ref().filter(|_| outcome == Outcome::Decided);
-                format!("{} {}", win.what, who.unwrap_or(&win.who))
+                let who = win.lead.as_ref().unwrap_or(&win.who);
+                format!("{} {who}", win.what)
             });
             let wins: Vec<String> = wins.collect();
             let place = if place.is_empty() {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use pubgauge_figures::Trial;
 use pubgauge_figures::figure::Better;
+use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
 use serde::Serialize;
@@ -252,9 +253,29 @@ impl ContestResult {
         who
     }
 
-    /// The best with the distance to the next: `zeromq 73.9 µs, 1.59 times apart (1.53 to 1.65) from mosquitto`.
+    /// The best with the distance to the next: `zeromq 73.9 µs, 1.59 times apart (1.53 to 1.65) from mosquitto`. Of lower
+    /// bounds, those that have no order: `no clear order among nats, zeromq-direct, which is ahead of mosquitto`.
     pub fn lead(&self) -> Option<String> {
-        let (best, next) = (self.winners.first()?, self.runner_up.as_ref()?);
+        let (best, next) = (self.winners.first()?, self.runner_up.as_ref());
+        if self.outcome() == Outcome::Bounded {
+            // Only the best is known to be ahead of the next one.
+            let others = self.winners[1..].iter().map(|place| place.row.as_str());
+            let tied = names(others.chain([best.row.as_str()]));
+            let ahead = next.map(|next| {
+                let single = best.estimate.n == 1 || next.estimate.n == 1;
+                let chance = if single {
+                    " (one repeat: could be chance)"
+                } else {
+                    ""
+                };
+                format!(", which is ahead of {}{chance}", next.row)
+            });
+            return Some(format!(
+                "no clear order among {tied}{}",
+                ahead.unwrap_or_default()
+            ));
+        }
+        let next = next?;
         let figure = self.contest.show_bound_briefly(&best.estimate, best.bound);
         let times = self.times(next).unwrap_or("ahead".to_owned());
         Some(format!("{} {figure}, {times} from {}", best.row, next.row))
