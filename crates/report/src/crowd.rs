@@ -1,8 +1,9 @@
 //! Rows that were measured while other programs used the machine.
 
-use pubgauge_figures::model::Trial;
+use pubgauge_figures::model::{Results, Trial};
 use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
+use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::cell::Doubt;
 use crate::summary::WorkloadCells;
@@ -56,12 +57,17 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
     })
 }
 
-/// How many of all cells say nothing because others had the processors, in one sentence; `None` without any.
-pub(crate) fn of_cells(spoilt: usize, all: usize) -> Option<String> {
+/// How many of the trials that stand say nothing because others had the processors, in one sentence; `None` without any.
+pub(crate) fn of_trials(results: &Results) -> Option<String> {
+    let spoilt = results
+        .standing()
+        .filter(|trial| spoilt_by_others(trial))
+        .count();
     (spoilt > 0).then(|| {
+        let all = results.standing().count();
         format!(
-            "Other programs had the processors: {spoilt} of {all} cells say nothing about these systems. Run again when the \
-             machine is quiet."
+            "Other programs had the processors: {spoilt} of {all} trials tell nothing of these systems but what bounds them. Run \
+             again when the machine is quiet."
         )
     })
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::{Reason, Results};
+use pubgauge_figures::{Reason, Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
@@ -52,7 +52,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     let columns = columns(&summary.workloads, &answers);
     matrix(&mut out, &columns, width);
     meanings(&mut out, &answers, &columns, width);
-    reasons(&mut out, &columns, width);
+    reasons(&mut out, results, &columns, width);
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
     table::outcomes(&mut out, results, width);
@@ -67,6 +67,13 @@ fn heading(results: &Results) -> String {
         results.study.name.clone(),
         shown::so_many(trials.len() as u64, "trial"),
     ];
+    let valid = trials
+        .iter()
+        .filter(|t| t.verdict.status == Status::Valid)
+        .count();
+    if valid < trials.len() {
+        parts.push(format!("{valid} valid"));
+    }
     if let Some(first) = trials.first() {
         let others = trials.iter().filter_map(|t| t.worker_load.machine_others);
         let used = others.reduce(f64::max).map_or(String::new(), |most| {
@@ -274,7 +281,7 @@ fn meanings(out: &mut String, answers: &[WorkloadAnswer], columns: &[Column<'_>]
     }
     let cells = || columns.iter().flat_map(|column| &column.cells);
     let late = cells().any(|(cell, row)| {
-        let mut trials = cell.quoted().into_iter();
+        let mut trials = cell.trials.iter();
         row.carries == Some(Carries::Yes) && trials.any(|t| t.verdict.latency_is_upper_bound)
     });
     if late {
@@ -337,7 +344,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Why the answer is *no*, or cannot be told, one line for a cause.
-fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
+fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
     let entries = Entry::in_columns(columns);
     let refused = entries
         .iter()
@@ -350,8 +357,7 @@ fn reasons(out: &mut String, columns: &[Column<'_>], width: usize) {
         wrapped(out, " no: ", &plain(&text), width);
     }
     note_unexplained(out, refused.len(), "rows");
-    let spoilt = entries.iter().filter(|entry| entry.is_spoilt()).count();
-    if let Some(words) = crowd::of_cells(spoilt, entries.len()) {
+    if let Some(words) = crowd::of_trials(results) {
         wrapped(out, " ", &words, width);
     }
     let open = entries
