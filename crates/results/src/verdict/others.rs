@@ -107,7 +107,8 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
         share: waited + workers_waited_for_others(trial, others),
         longest_ns: system.longest_ns.max(load.workers_longest_wait_ns),
     };
-    let fills_tail = |wait: &Wait| wait.fills(tail) && !trial.workload.flat_out;
+    let enough = others >= thresholds::OTHERS_TAIL * trial.circumstances.processors();
+    let fills_tail = |wait: &Wait| enough && wait.fills(tail) && !trial.workload.flat_out;
     let (wait, limit) = if waited >= thresholds::STALLED {
         (system, thresholds::STALLED)
     } else {

@@ -104,6 +104,9 @@ pub const STALLED: f64 = 0.05;
 /// Share of the measurement for which a worker, or the whole machine, may be stalled where the longest stall is at least half of
 /// the 99th percentile of latency.
 pub const STALLED_TAIL: f64 = 0.01;
+/// Share of all processors that other programs must have kept busy to have kept one message in a hundred waiting: a thread
+/// waits for them only where no other processor is free.
+pub const OTHERS_TAIL: f64 = 0.05;
 /// Share of all processors' time from which what a hypervisor takes counts: one message in fifty may be late for it,
 /// and rates that processors limit are as much too low.
 pub const STOLEN: f64 = 0.02;
