@@ -67,8 +67,8 @@ impl Pulse {
         if let Some(stall) = self.rounds.beat(now) {
             self.stalls.add(stall, measurement);
         }
-        if measurement.contains(&now) {
-            self.stalls.longest_wait = self.stalls.longest_wait.max(self.rounds.waited);
+        if self.rounds.waited > self.stalls.longest_wait && measurement.contains(&now) {
+            self.stalls.longest_wait = self.rounds.waited;
         }
     }
 

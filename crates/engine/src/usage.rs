@@ -130,8 +130,8 @@ pub struct Usage {
     pub machine: Option<MachineTime>,
 }
 
-/// Time for which a thread that wakes up waits for a processor that nobody else uses, ns: 6 to 14 us on machines
-/// where nothing else ran, whatever the rate.
+/// Time for which a thread that wakes up waits for a processor that nobody else uses, ns: it was 6 to 14 us on two virtual
+/// processors where nothing else ran, at 850 to 20,000 messages a second.
 const ORDINARY_WAIT: Nanos = 10_000;
 
 impl Usage {

@@ -16,6 +16,8 @@ use pubgauge_command::options::{Login, Output};
 use pubgauge_search::Axis;
 use pubgauge_testbed::Catalog;
 
+use crate::drivers;
+
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
@@ -236,13 +238,15 @@ impl Selection {
                 && !system.contains("://")
                 && let Ok(port) = port.parse::<u16>()
             {
-                let Some((scheme, _)) = PORTS.iter().find(|(_, known)| *known == port) else {
+                let mut schemes = drivers::all().schemes();
+                let Some((_, scheme)) = schemes.find(|(_, known)| known.usual_port == Some(port))
+                else {
                     return Err(Ending::bad_input(format!(
                         "--on {system}: port {port} is no protocol's own\n  hint: write the protocol before it, for example \
                          mqtt://{system}"
                     )));
                 };
-                *system = format!("{scheme}://{host}:{port}");
+                *system = format!("{}://{host}:{port}", scheme.name);
             }
         }
         Ok(())
@@ -277,17 +281,6 @@ impl Selection {
 fn catalog(folders: &[PathBuf]) -> Result<Catalog, Ending> {
     Catalog::load(folders).map_err(Ending::bad_input)
 }
-
-/// Ports that IANA has registered for a protocol that addresses name.
-const PORTS: [(&str, u16); 7] = [
-    ("mqtt", 1883),
-    ("mqtts", 8883),
-    ("amqp", 5672),
-    ("amqps", 5671),
-    ("xmpp", 5222),
-    ("xmpps", 5223),
-    ("nats", 4222),
-];
 
 /// The daily flags.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -577,4 +570,47 @@ pub enum ExportFormat {
     Junit,
     /// Outcomes of the claims, with both figures: `claims.json`.
     Claims,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_taken_for_what_they_mean() {
+        let resolved = |study: Option<&str>, on: &[&str]| {
+            let mut selection = Selection {
+                study: study.map(PathBuf::from),
+                on: on.iter().map(|&system| system.to_owned()).collect(),
+                ..Selection::default()
+            };
+            let resolved = selection.resolve_words();
+            resolved.map(|()| (selection.study, selection.on.join(",")))
+        };
+        for (study, on, meant) in [
+            (None, "localhost:1883", "mqtt://localhost:1883"),
+            (None, "localhost:8883", "mqtts://localhost:8883"),
+            (None, "10.0.0.1:5672", "amqp://10.0.0.1:5672"),
+            (None, "[::1]:4222", "nats://[::1]:4222"),
+            // Variants and addresses stay as they are.
+            (None, "rabbitmq:mqtt", "rabbitmq:mqtt"),
+            (None, "mqtt://localhost:1999", "mqtt://localhost:1999"),
+            (Some("mqtt://localhost"), "nats", "nats,mqtt://localhost"),
+            (Some("mosquitto"), "nats", "nats,mosquitto"),
+            (Some("first-look"), "nats", "nats"),
+        ] {
+            let (file, systems) =
+                resolved(study, &[on]).unwrap_or_else(|e| panic!("{}", e.message));
+            assert_eq!((file, &*systems), (None, meant));
+        }
+        let wrong = resolved(None, &["localhost:1999"]).expect_err("no protocol's own");
+        assert!(
+            wrong.message.contains("mqtt://localhost:1999"),
+            "{}",
+            wrong.message
+        );
+        // A name that means nothing is a file that is missed later.
+        let (file, systems) = resolved(Some("gate"), &[]).expect("as it is");
+        assert_eq!((file, &*systems), (Some(PathBuf::from("gate")), ""));
+    }
 }

@@ -1,12 +1,11 @@
-//! The machine's processors that a run has left: a quota, and other programs, before a run and after it.
+//! The machine's processors that a run has left: a quota, and other programs.
 
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::usage::MachineReading;
-use pubgauge_figures::model::Results;
 use pubgauge_figures::processors;
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::{spoilt_by_others, thresholds};
+use pubgauge_results::verdict::thresholds;
 use pubgauge_testbed::machine_facts;
 
 /// For how long the machine is watched before the first trial.
@@ -36,22 +35,4 @@ pub fn warn_before() -> Option<String> {
              say more"
         )
     })
-}
-
-/// Says how many trials other programs spoilt.
-pub fn warn_after(results: &Results) -> Option<String> {
-    let trials: Vec<_> = results.standing().collect();
-    let spoilt = trials.iter().filter(|trial| spoilt_by_others(trial));
-    let spoilt: Vec<_> = spoilt.collect();
-    let others = spoilt
-        .iter()
-        .filter_map(|trial| trial.worker_load.machine_others);
-    let others = others.reduce(f64::max)?;
-    let all = shown::three_decimals(trials.first()?.circumstances.processors());
-    Some(format!(
-        "others used up to {others:.1} of {all} processors: {} of {} trials say nothing about these systems; run again when \
-         the machine is quiet",
-        spoilt.len(),
-        trials.len()
-    ))
 }

@@ -65,11 +65,14 @@ fn next_command(
 ) -> Option<(String, &'static str)> {
     let answers = answers(results);
     let rows = answers.iter().flat_map(|answer| &answer.rows);
-    // A server at an address may be somebody's service: nobody is invited to load it until it gives way. The reference
-    // broker is no product.
-    let started = rows.filter(|row| {
-        !row.system.contains("://") && !REFERENCE_NAMES.contains(&row.system.as_str())
-    });
+    // A server at an address may be somebody's service: nobody is invited to load it until it gives way. Nor is any name of
+    // somebody else's results part of a command. The reference broker is no product.
+    let is_name = |system: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
+        system.starts_with(|c: char| c.is_ascii_alphanumeric()) && system.chars().all(is_plain)
+    };
+    let started =
+        rows.filter(|row| is_name(&row.system) && !REFERENCE_NAMES.contains(&row.system.as_str()));
     let carry = started.filter(|row| match (row.carries, row.carried) {
         (Some(carries), _) => carries == Carries::Yes,
         (None, carried) => carried.is_some_and(|carried| carried.bound == Bound::Exact),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_command::exit::{Ending, NOT_VALID, tell};
 use pubgauge_place::shell::quoted;
+use pubgauge_report::spoilt_trials;
 use pubgauge_search::Axis;
 
 use crate::args::{FindArgs, RunArgs};
@@ -13,7 +14,7 @@ use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::page::{Detail, print_results};
 use crate::study_run::Ready;
-use crate::{crowd, gate, hosts, signals};
+use crate::{gate, hosts, signals};
 
 /// Runs a study, or all studies of a folder.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -44,7 +45,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     gate::report(&args.gate, &name, study, &done.checks)?;
     // The answer says it, too.
     if detail == Detail::Json
-        && let Some(words) = crowd::warn_after(&done.results)
+        && let Some(words) = spoilt_trials(&done.results)
     {
         args.output.remark(&words);
     }

@@ -162,7 +162,7 @@ const WORDS: &[Word] = &[
             "--threads",
             "-C",
         ],
-        here: "devices are `--publishers` and `--subscribers`, each with a connection of its own; the threads behind them are pubgauge's affair",
+        here: "devices are `--publishers` and `--subscribers`, each with a connection of its own; pubgauge chooses its own threads",
         example: COUNTS,
     },
     Word {

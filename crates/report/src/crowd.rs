@@ -57,17 +57,16 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
     })
 }
 
-/// How many of the trials that stand say nothing because others had the processors, in one sentence; `None` without any.
-pub(crate) fn of_trials(results: &Results) -> Option<String> {
-    let spoilt = results
-        .standing()
-        .filter(|trial| spoilt_by_others(trial))
-        .count();
+/// How many of the trials that stand only give bounds because others had the processors, in one sentence; `None` without
+/// any.
+pub fn spoilt_trials(results: &Results) -> Option<String> {
+    let spoilt = results.standing().filter(|trial| spoilt_by_others(trial));
+    let spoilt = spoilt.count();
     (spoilt > 0).then(|| {
         let all = results.standing().count();
         format!(
-            "Other programs had the processors: {spoilt} of {all} trials tell nothing of these systems but what bounds them. Run \
-             again when the machine is quiet."
+            "{spoilt} of {all} trials only give bounds on these systems, because other programs had the processors. Run again \
+             when the machine is quiet."
         )
     })
 }

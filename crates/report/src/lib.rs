@@ -48,6 +48,7 @@ use std::collections::BTreeMap;
 use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
+pub use crowd::spoilt_trials;
 pub use page::{index, page};
 pub use screen::{Onward, screen};
 pub use table::table;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use pubgauge_figures::{Reason, Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
+use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
@@ -173,7 +174,7 @@ fn mark(bound: Bound) -> &'static str {
     }
 }
 
-/// The meaning of a [`mark`], or of those words.
+/// The meaning of a [`mark`], or of the words of a lower bound.
 fn mark_words(bound: Bound) -> Option<&'static str> {
     match bound {
         Bound::Exact => None,
@@ -316,7 +317,7 @@ impl<'a> Entry<'a> {
         entries.collect()
     }
 
-    /// Its name, in all the matrix.
+    /// Its name, unique in the matrix.
     fn name(&self) -> String {
         format!("{}, {}", self.cell.label, self.workload)
     }
@@ -325,7 +326,7 @@ impl<'a> Entry<'a> {
     fn is_spoilt(&self) -> bool {
         let is_open = !matches!(self.row.carries, Some(Carries::Yes | Carries::No));
         let mut trials = self.cell.quoted().into_iter();
-        is_open && trials.all(|trial| trial.verdict.others_busy.is_some())
+        is_open && trials.all(spoilt_by_others)
     }
 
     /// Whether neither an answer nor a rate can be told.
@@ -357,7 +358,7 @@ fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: u
         wrapped(out, " no: ", &plain(&text), width);
     }
     note_unexplained(out, refused.len(), "rows");
-    if let Some(words) = crowd::of_trials(results) {
+    if let Some(words) = crowd::spoilt_trials(results) {
         wrapped(out, " ", &words, width);
     }
     let open = entries
@@ -477,9 +478,10 @@ fn onward_lines(out: &mut String, onward: &Onward, width: usize) {
     out.truncate(trimmed);
     out.push_str("\n\n");
     if let Some(page) = &onward.page {
-        let _ = writeln!(out, "page: {page}");
+        let _ = writeln!(out, "page: {}", plain(page));
     }
     if let Some((command, why)) = &onward.next {
+        let command = plain(command);
         let line = format!("next: {command}  ({why})");
         if line.chars().count() <= width {
             out.push_str(&line);

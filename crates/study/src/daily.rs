@@ -100,7 +100,7 @@ impl DailyFlags {
                     .chain(version.map(|version| format!("mqtt-{version}")));
                 let parts: Vec<String> = parts.collect();
                 if ask != Settings::default() {
-                    let name = Some(parts.join(", ")).filter(|name| !name.is_empty());
+                    let name = Some(parts.join("-")).filter(|name| !name.is_empty());
                     all.push(NamedSettings {
                         name,
                         ask,

@@ -34,7 +34,8 @@ name = "plain"
 flow = [{ payload = "64B", rate = "10/s" }]
 "#;
 
-fn prepared(text: &str) -> Prepared {
+/// The plan of a study, over systems that nobody started.
+pub(super) fn prepared(text: &str) -> Prepared {
     let study = Study::parse("made-up.toml", text, Path::new("")).expect("TOML");
     let plan = study.plan(&PlanOptions::default());
     Prepared {

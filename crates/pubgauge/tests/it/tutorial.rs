@@ -115,7 +115,7 @@ fn is_percentile(word: &str) -> bool {
 fn busy(output: &str) -> bool {
     [
         "cannot tell",
-        "Other programs had",
+        "only give bounds",
         "client-bound",
         "unsteady",
     ]

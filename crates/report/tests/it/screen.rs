@@ -53,7 +53,7 @@ fn one_cause_is_told_once() {
         };
     }
     let text = shown(&results);
-    assert_eq!(text.matches("ther programs").count(), 1, "{text}");
+    assert_eq!(text.matches("other programs").count(), 1, "{text}");
     assert!(text.contains("others used up to 1.90 of them"), "{text}");
     assert!(text.contains("Run again"), "{text}");
 }

@@ -1,7 +1,5 @@
 //! Repeats for undecided claims, over the simulated system in simulated time: what it does is planted.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pubgauge_conclusions::claims::judge;
@@ -11,13 +9,13 @@ use pubgauge_figures::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds
 use pubgauge_figures::model::{Reason, Rule, Status};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
-use pubgauge_study::{PlanOptions, Study};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Normal};
 
 use super::*;
-use crate::{AvailableSystems, ClientOptions, Prepared};
+use crate::proposer::tests::prepared;
+use crate::{ClientOptions, Prepared};
 
 /// Three systems: `c` is far slower, `a` and `b` are near each other.
 const STUDY: &str = r#"
@@ -54,19 +52,6 @@ rule = { figure = "latency.p50", sides = ["b", "d"], ratio = "> 1" }
 const SEEDS: u64 = 100;
 /// What a trial takes.
 const SECONDS: f64 = 2.0;
-
-fn prepared() -> Prepared {
-    let study = Study::parse("near.toml", STUDY, Path::new("")).expect("TOML");
-    let plan = study.plan(&PlanOptions::default());
-    Prepared {
-        given: String::new(),
-        plan: plan.unwrap_or_else(|error| panic!("{error}")),
-        systems: BTreeMap::new(),
-        folder: PathBuf::new(),
-        found: AvailableSystems::default(),
-        processes: None,
-    }
-}
 
 fn proposer(prepared: &Prepared, budget_s: Option<f64>) -> Proposer<'_> {
     match Proposer::new(prepared, &ClientOptions::default(), None) {
@@ -159,7 +144,7 @@ fn outcomes(prepared: &Prepared, results: &Results) -> [ClaimVerdict; 3] {
 
 #[test]
 fn a_round_that_was_cut_off_is_not_looked_at() {
-    let prepared = prepared();
+    let prepared = prepared(STUDY);
     let on = proposer(&prepared, Some(600.0));
     let mut draws = StdRng::seed_from_u64(1);
     let mut results = Results::default();
@@ -183,7 +168,7 @@ fn a_round_that_was_cut_off_is_not_looked_at() {
 
 #[test]
 fn only_what_is_undecided_is_repeated() {
-    let mut prepared = prepared();
+    let mut prepared = prepared(STUDY);
     let (mut told, mut repeated) = (0, 0);
     let (mut turns, mut first) = (0, 0);
     for seed in 0..SEEDS {
@@ -228,7 +213,7 @@ fn only_what_is_undecided_is_repeated() {
 /// All repeats of the plan: none of them counts.
 #[test]
 fn what_a_hypervisor_slowed_is_repeated() {
-    let prepared = prepared();
+    let prepared = prepared(STUDY);
     let slow = |trial: &mut Trial| {
         if trial.system.name == "c" && trial.round == 0 {
             trial.verdict.status = Status::ClientBound;
@@ -244,7 +229,7 @@ fn what_a_hypervisor_slowed_is_repeated() {
 
 #[test]
 fn repeating_finds_no_difference_where_there_is_none() {
-    let prepared = prepared();
+    let prepared = prepared(STUDY);
     let told = (0..SEEDS).filter(|seed| {
         let results = carried_out(&prepared, 1.0, Some(300.0), *seed);
         [Holds, DoesNotHold].contains(&outcomes(&prepared, &results)[1])
@@ -255,7 +240,7 @@ fn repeating_finds_no_difference_where_there_is_none() {
 
 #[test]
 fn the_budget_is_kept_and_used() {
-    let prepared = prepared();
+    let prepared = prepared(STUDY);
     let mut spent_all = 0;
     for seed in 0..20 {
         let results = carried_out(&prepared, 1.0, Some(50.0), seed);
@@ -270,7 +255,7 @@ fn the_budget_is_kept_and_used() {
 
 #[test]
 fn a_forecast_adds_up_what_claims_share() {
-    let prepared = prepared();
+    let prepared = prepared(STUDY);
     let results = carried_out(&prepared, 1.05, None, 3);
     let on = proposer(&prepared, Some(600.0));
     let forecast = on.forecast(&results);
