@@ -375,7 +375,8 @@ fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: u
             Some(reason) => (reason.text.as_str(), reason.rule.advice()),
             None => (entry.row.decided_by.as_str(), ""),
         };
-        let text = format!("{}{others}: {why}. {advice}", entry.name());
+        let stop = if why.ends_with(['.', '?']) { "" } else { "." };
+        let text = format!("{}{others}: {why}{stop} {advice}", entry.name());
         let lead = entry.row.carries.map_or(" ", |_| " cannot tell: ");
         wrapped(out, lead, plain(&text).trim_end(), width);
     }
