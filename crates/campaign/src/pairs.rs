@@ -3,7 +3,7 @@
 use pubgauge_conclusions::compare::{
     CellOf, ComparisonRule, NamedFigure, comparable, conclude, next,
 };
-use pubgauge_figures::comparison::{Ended, PairComparison};
+use pubgauge_figures::comparison::{ComparedFigure, Ended, PairComparison};
 use pubgauge_figures::figure::Figure;
 use pubgauge_figures::model::Trial;
 use pubgauge_quantities::shown::so_many;
@@ -58,6 +58,7 @@ impl Pairs {
             question: ComparisonRule {
                 precision: asked.precision,
                 margin: asked.margin,
+                guard: asked.guard,
                 figures,
                 most: match asked.precision {
                     Some(_) => asked.pairs,
@@ -127,11 +128,35 @@ pub fn describe_progress(comparisons: &[PairComparison], round: u32) -> String {
         done(Ended::Precision),
         so_many(comparisons.len() as u64, "comparison")
     );
+    let open = comparisons.iter().filter(|c| c.ended == Ended::Cut);
+    let widths = open.flat_map(|c| &c.figures).filter_map(half_width);
+    if let Some(widest) = widths.reduce(f64::max) {
+        let asked = comparisons.iter().find_map(|c| c.precision);
+        words += &format!(
+            ", the widest interval is plus or minus {}",
+            shown_percent(widest)
+        );
+        if let Some(asked) = asked {
+            words += &format!(" ({} is asked for)", shown_percent(asked));
+        }
+    }
     let given_up = done(Ended::System) + done(Ended::Client);
     if given_up > 0 {
         words += &format!(", {given_up} given up");
     }
     words
+}
+
+/// Half the width of the interval of a relative change, as a share.
+fn half_width(figure: &ComparedFigure) -> Option<f64> {
+    let (low, high) = (figure.low?, figure.high?);
+    figure
+        .relative
+        .then(|| ((1.0 + high) / (1.0 + low)).sqrt() - 1.0)
+}
+
+fn shown_percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// Figures by their names, which `asked` asks for.

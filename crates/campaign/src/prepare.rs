@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pubgauge_claims::{CellKey, is_judged_by};
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
 use pubgauge_hosts::Hosts;
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown::so_many;
+use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_quantities::text::wrap;
 use pubgauge_runner::convert::one_line;
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
@@ -23,6 +26,8 @@ pub struct Given {
     pub text: String,
     /// The folder that its relative paths start from.
     pub folder: PathBuf,
+    /// The only claims that are asked about, by their names; if empty, all, and every cell is measured.
+    pub claims: Vec<String>,
 }
 
 /// Plans a study over the systems here, and asks every driver what each setting becomes; starts nothing. `elsewhere`: the
@@ -37,6 +42,7 @@ pub fn prepare(
     elsewhere: bool,
 ) -> Result<Prepared, Error> {
     let mut plan = given.study.plan(&options).map_err(Error::bad_input)?;
+    keep_claims(&mut plan, &given.claims)?;
     let mut systems = BTreeMap::new();
     for name in unique(plan.trials.iter().map(|trial| &trial.system)) {
         systems.insert(name.clone(), here.choose(name)?);
@@ -92,6 +98,55 @@ pub fn prepare(
         },
         processes,
     })
+}
+
+/// Leaves out the other claims, and the cells that these are not judged by. Searches stay where a cell is measured
+/// at a share of a limit.
+fn keep_claims(plan: &mut Plan, names: &[String]) -> Result<(), Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = plan.claims.iter().map(|claim| claim.id.clone()).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        let near = did_you_mean(name, known.iter().map(String::as_str));
+        let hint = match &known[..] {
+            [] => "the study has no claims".to_owned(),
+            known => format!("it has {}", wrap(&known.join(", "), 4).trim()),
+        };
+        return Err(Error::bad_input(format!(
+            "--claim {name}: the study has no such claim{near}\n  hint: {hint}"
+        )));
+    }
+    plan.claims.retain(|claim| names.contains(&claim.id));
+    let claims = &plan.claims;
+    let is_needed = |trial: &PlannedTrial| {
+        let cell = CellKey {
+            system: trial.system.clone(),
+            settings: trial.settings_name.clone(),
+            workload: trial.workload.name.clone(),
+            axes: trial.axes.clone(),
+        };
+        claims.iter().any(|claim| is_judged_by(claim, &cell))
+    };
+    let judging: Vec<PlannedTrial> = plan
+        .trials
+        .iter()
+        .filter(|t| is_needed(t))
+        .cloned()
+        .collect();
+    plan.trials.retain(|trial| {
+        is_needed(trial) || judging.iter().any(|judging| judging.is_share_of(trial))
+    });
+    for (order, trial) in (0..).zip(&mut plan.trials) {
+        trial.order = order;
+    }
+    if plan.trials.is_empty() {
+        return Err(Error::bad_input(format!(
+            "--claim {}: no cell of this plan could judge it\n  hint: look at what it needs: pubgauge plan, without --on",
+            names.join(",")
+        )));
+    }
+    Ok(())
 }
 
 impl Prepared {

@@ -26,5 +26,5 @@ pub use judge::{
     Absent, CellKey, Curve, Figures, MeasuredRun, Observation, Picture, Point, RECORDING,
     SearchedLimit, judge, pictures,
 };
-pub use open::{Open, open};
+pub use open::{Open, is_judged_by, open};
 pub use sentence::rule_sentence;

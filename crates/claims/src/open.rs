@@ -17,6 +17,12 @@ pub struct Open {
     pub cells: BTreeSet<CellKey>,
 }
 
+/// Whether a claim is judged by this cell.
+pub fn is_judged_by(claim: &Claim, cell: &CellKey) -> bool {
+    let filters = filters_of(&claim.parts, None);
+    filters.iter().any(|filter| cell.passes(filter))
+}
+
 /// The repeats that would decide a claim; `None` where it is decided, or repeats would not help.
 pub fn open(claim: &Claim, run: &MeasuredRun<'_>) -> Option<Open> {
     let repeats = judge(claim, run).tells?.repeats;

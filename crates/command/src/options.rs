@@ -13,8 +13,14 @@ use crate::exit::{Ending, print, print_json, tell};
 /// Largest file with a password, bytes.
 const MAX_PASSWORD_FILE: u64 = 64 << 10;
 
+/// Heading of the options of output.
+pub const OUTPUT: &str = "Output";
+/// Heading of the options for systems at addresses.
+pub const LOGIN: &str = "Systems that run already";
+
 /// Options of output, for every verb.
 #[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = OUTPUT)]
 pub struct Output {
     /// Print the result as JSON.
     #[arg(long)]
@@ -45,7 +51,7 @@ impl Output {
 /// How external systems are logged in to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Args)]
 #[serde(default, deny_unknown_fields)]
-#[command(next_help_heading = "Systems that run already")]
+#[command(next_help_heading = LOGIN)]
 pub struct Login {
     /// File whose first line is the password (else the variable PUBGAUGE_PASSWORD). The password
     /// never reaches results or logs.

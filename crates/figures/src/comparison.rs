@@ -92,6 +92,29 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Whether a release may go out by one figure: `base` is the old one, `other` the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuardOutcome {
+    /// The whole interval lies on the good side of the margin: the new one is better, the same, or worse by less
+    /// than the margin.
+    WithinMargin,
+    /// The whole interval lies beyond the margin.
+    Worse,
+    /// The margin lies within the interval, or there is no interval.
+    CannotTell,
+}
+
+impl fmt::Display for GuardOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            GuardOutcome::WithinMargin => "within the margin",
+            GuardOutcome::Worse => "worse than the margin",
+            GuardOutcome::CannotTell => "cannot tell",
+        })
+    }
+}
+
 /// A figure of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedFigure {
@@ -115,6 +138,9 @@ pub struct ComparedFigure {
     pub relative: bool,
     /// Its outcome.
     pub verdict: Difference,
+    /// Whether the new one may go out by this figure. Absent where the study guards no release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardOutcome>,
     /// Why it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

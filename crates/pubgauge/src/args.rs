@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod find;
+mod guard;
 mod hosts;
 mod tools;
 mod until;
@@ -9,17 +10,19 @@ mod until;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
 use pubgauge_command::exit::Ending;
-use pubgauge_command::options::{Login, Output};
+use pubgauge_command::options::{LOGIN, Login, OUTPUT, Output};
 use pubgauge_search::Axis;
+use pubgauge_study::BuiltIn;
 use pubgauge_testbed::Catalog;
 
 use crate::drivers;
 
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
+pub use guard::GuardArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 pub use until::{RunVerb, UntilArgs};
@@ -27,8 +30,14 @@ pub use until::{RunVerb, UntilArgs};
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
 #[derive(Debug, Parser)]
-#[command(name = "pubgauge", version, max_term_width = 80, after_help = EXAMPLES)]
+#[command(name = "pubgauge", version, max_term_width = 80, after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Cli {
+    /// Print help: the options of every day.
+    #[arg(short, long, action = ArgAction::HelpShort, global = true, help_heading = OUTPUT)]
+    help: Option<bool>,
+    /// Print help with all options.
+    #[arg(long, action = ArgAction::HelpLong, global = true, help_heading = OUTPUT)]
+    help_all: Option<bool>,
     /// The action.
     #[command(subcommand)]
     pub verb: Verb,
@@ -48,6 +57,11 @@ Examples:
 Exit codes: 0 fine, 1 a criterion of the study not met (compare: something is
 worse), 2 the run is not valid (compare: cannot tell), 3 bad input.";
 
+/// Headings of the help.
+const SYSTEMS: &str = "Systems";
+const MEASUREMENT: &str = "Measurement";
+const CLIENT: &str = "Client";
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
@@ -56,6 +70,9 @@ pub enum Verb {
     /// Find how far a system goes: the highest load that stays within the criteria, with the interval
     /// that the limit lies in.
     Find(Box<FindArgs>),
+    /// Guard a release: measure the old and the new one in turns, until it can be told whether anything is worse by
+    /// more than a margin.
+    Guard(Box<GuardArgs>),
     /// Print what a run would do, how long it takes, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
     /// List the known systems: found or not, version, and the command that installs each; or
@@ -134,13 +151,13 @@ pub enum SchemaOf {
 
 /// Options of a gate in CI.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "For CI")]
+#[command(next_help_heading = OUTPUT)]
 pub struct GateArgs {
     /// Write the outcomes as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Annotations on standard error; `github` if GITHUB_ACTIONS is `true`, else `none`.
-    #[arg(long, value_name = "FORM", value_enum)]
+    #[arg(hide_short_help = true, long, value_name = "FORM", value_enum)]
     pub annotations: Option<Annotations>,
 }
 
@@ -156,49 +173,57 @@ pub enum Annotations {
 /// Which systems, which study, which changes to it.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Selection {
-    /// Study file (TOML), or a folder: all studies in it, one after the other. Without one: the daily
-    /// flags, or the first look.
+    /// Study file (TOML), `-` for standard input, or a folder: all studies in it, one after the other; or the name of
+    /// a study that comes with pubgauge, such as first-look or papers/kang2020. Without one: the daily flags, or the
+    /// first look.
     pub study: Option<PathBuf>,
     /// Systems to measure, by name (`pubgauge systems` lists them) or by address, for example
     /// mqtt://host:1883 or mqtts://user@host; several brokers of one system joined by `+`.
-    #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
+    #[arg(help_heading = SYSTEMS, long, value_name = "SYSTEM,...", value_delimiter = ',')]
     pub on: Vec<String>,
     /// Named settings, each run in turn: latency, throughput, durable, constrained,
     /// tuned, default (docs/profiles.md).
-    #[arg(long, value_name = "PROFILE,...", value_delimiter = ',')]
+    #[arg(help_heading = SYSTEMS, long, value_name = "PROFILE,...", value_delimiter = ',')]
     pub profile: Vec<String>,
     /// Change one value of the study, for example --set settings.in-flight=100.
-    #[arg(long, value_name = "PATH=VALUE")]
+    #[arg(help_heading = MEASUREMENT, long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
+    /// A criterion that must be met, for example 'p99 < 10ms' or 'lost = 0'; repeat it for more. They are what
+    /// "yes" means in the answer, a limit of a search ends at them, and the exit code is 1 if one is not met.
+    #[arg(help_heading = MEASUREMENT, long, value_name = "CRITERION")]
+    pub require: Vec<String>,
+    /// Measure only the cells that these claims of the study are judged by, for example K14,K15.
+    #[arg(help_heading = MEASUREMENT, hide_short_help = true, long, value_name = "CLAIM,...", value_delimiter = ',')]
+    pub claim: Vec<String>,
     /// Run a size of the study that it has under this name, for example smoke; full is the study as
     /// written.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = MEASUREMENT, hide_short_help = true, long, value_name = "NAME")]
     pub scale: Option<String>,
-    /// Run every cell so many times.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Run every cell so many times [default: 1, or as the study says].
+    #[arg(help_heading = MEASUREMENT, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
     /// Start so many brokers of each system side by side, 1 to 64; each topic lives on one of them.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(help_heading = SYSTEMS, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub brokers: Option<u32>,
     /// Scheduled messages that fall due within this span leave in one wake-up, for example 1ms (up
     /// to 100ms): fast traffic takes less of a core. None leaves early. Default: each at its own time.
-    #[arg(long, value_name = "TIME")]
+    #[arg(help_heading = CLIENT, hide_short_help = true, long, value_name = "TIME")]
     pub pacing_within: Option<String>,
     /// Count system calls of client and system. That slows every system call of this machine a little:
     /// rates and times of such trials are not compared with those of others. Takes root.
-    #[arg(long)]
+    #[arg(help_heading = CLIENT, hide_short_help = true, long)]
     pub count_system_calls: bool,
     /// Count what crosses a network interface: lo, or NAMESPACE/INTERFACE with a network namespace as
     /// `ip netns` names it. Each trial takes 1 s longer.
-    #[arg(long, value_name = "INTERFACE")]
+    #[arg(help_heading = CLIENT, hide_short_help = true, long, value_name = "INTERFACE")]
     pub count_interface: Option<String>,
     /// Measure in rounds until the 95 % interval of each change, of the first cell against all others
     /// (two systems, two settings), is no wider than plus or minus this, for example 3%; 100 rounds
     /// or 30min at most (docs/compare.md).
-    #[arg(long, value_name = "PERCENT", conflicts_with = "repeats")]
+    #[arg(help_heading = MEASUREMENT, hide_short_help = true, long, value_name = "PERCENT", conflicts_with = "repeats")]
     pub precision: Option<String>,
     /// More folders with system files.
-    #[arg(
+    #[arg(help_heading = SYSTEMS,
         long,
         value_name = "DIR",
         env = "PUBGAUGE_SYSTEMS",
@@ -227,6 +252,7 @@ impl Selection {
             match study.to_str() {
                 Some(address) if address.contains("://") => self.on.push(address.to_owned()),
                 Some("first-look") => {}
+                Some(name) if BuiltIn::named(name).is_some() => self.study = Some(study),
                 Some(name) if catalog(&self.systems)?.get(name).is_ok() => {
                     self.on.push(name.to_owned())
                 }
@@ -286,31 +312,32 @@ fn catalog(folders: &[PathBuf]) -> Result<Catalog, Ending> {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Workload, instead of a study file")]
 pub struct Daily {
-    /// Publishing devices; 0 is allowed. Several values, here and below, are measured each with each of the others.
+    /// Publishing devices; 0 is allowed. Several values, here and below, are measured each with each of the others
+    /// [default: 1].
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub publishers: Vec<u32>,
-    /// Subscribing devices; 0 is allowed.
+    /// Subscribing devices; 0 is allowed [default: 1].
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub subscribers: Vec<u32>,
-    /// Topics.
+    /// Topics [default: 1].
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub topics: Vec<u32>,
-    /// Payload size, header included, for example 64B, 1KiB, 2MB.
+    /// Payload size, header included, for example 1KiB, 2MB [default: 64B].
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     pub payload: Vec<String>,
-    /// Message rate: 10k/s in all, 1/s-each for each publisher, or max (flat out).
+    /// Message rate: 10k/s in all, 1/s-each for each publisher, or max (flat out) [default: 1k/s].
     #[arg(long, value_name = "RATE,...", value_delimiter = ',')]
     pub rate: Vec<String>,
-    /// Length of the measurement, for example 10s.
+    /// Length of the measurement, for example 1min [default: 10s].
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
-    /// Traffic before the measurement, for example 2s.
+    /// Traffic before the measurement [default: 2s].
     #[arg(long, value_name = "TIME")]
     pub warm_up: Option<String>,
-    /// MQTT quality of service: 0 at most once, 1 at least once, 2 exactly once.
+    /// MQTT quality of service: 0 at most once, 1 at least once, 2 exactly once [default: the system's].
     #[arg(long, value_name = "0|1|2,...", value_delimiter = ',')]
     pub qos: Vec<u8>,
-    /// MQTT version.
+    /// MQTT version [default: 3.1.1].
     #[arg(long, value_name = "3.1.1|5,...", value_delimiter = ',')]
     pub mqtt: Vec<String>,
 }
@@ -323,15 +350,15 @@ pub struct RunArgs {
     pub selection: Selection,
     /// Folder for the results; default: results/STUDY-TIME. Of a folder of studies, each has a folder of
     /// its own in it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = MEASUREMENT, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with a run that was cut off, as it was begun: study, systems and flags are in its
     /// folder.
-    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    #[arg(help_heading = MEASUREMENT, long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
     /// While it runs, answer http://ADDR/metrics with live figures (OpenMetrics). A port, or
     /// HOST:PORT; without a host only this machine can ask.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(help_heading = OUTPUT, hide_short_help = true, long, value_name = "ADDR")]
     pub listen: Option<String>,
     /// Whether cells are measured again.
     /// Of `pubgauge run` alone: a search has a budget of its own.
@@ -342,12 +369,15 @@ pub struct RunArgs {
     pub login: Login,
     /// An address of the study that the password or the key may go to. Without it they go to no address that --on does
     /// not name.
-    #[arg(
+    #[arg(hide_short_help = true,
         long,
         value_name = "ADDRESS",
-        help_heading = "Systems that run already"
+        help_heading = LOGIN
     )]
     pub login_at: Vec<String>,
+    /// Do not ask before a search loads a system at an address until it gives way.
+    #[arg(short, long, help_heading = LOGIN)]
+    pub yes: bool,
     /// How the client works.
     #[command(flatten)]
     pub client: ClientArgs,
@@ -367,28 +397,33 @@ pub struct RunArgs {
 
 /// How the client works.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Client")]
+#[command(next_help_heading = CLIENT)]
 pub struct ClientArgs {
     /// Worker threads for the publishing devices of each broker.
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub publisher_workers: u32,
     /// Worker threads for the other devices of each broker.
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub subscriber_workers: u32,
     /// Run the publishing devices of each broker in so many processes and its others in as many, each with
     /// one worker.
     /// Without it all are threads of one process, unless that may not open enough files.
-    #[arg(long, value_name = "N", conflicts_with_all = ["publisher_workers", "subscriber_workers"],
+    #[arg(hide_short_help = true, long, value_name = "N", conflicts_with_all = ["publisher_workers", "subscriber_workers"],
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PROCESSES)))]
     pub processes: Option<u32>,
     /// Real-time priority (SCHED_FIFO) for the workers, 1 to 99; needs root or CAP_SYS_NICE.
-    #[arg(long, value_name = "PRIORITY", num_args = 0..=1, default_missing_value = "10",
+    #[arg(hide_short_help = true, long, value_name = "PRIORITY", num_args = 0..=1, default_missing_value = "10",
           value_parser = clap::value_parser!(u8).range(1..=99))]
     pub realtime: Option<u8>,
     /// Processors for the workers, in turn.
-    #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "CPU,...",
+        value_delimiter = ','
+    )]
     pub pin: Vec<usize>,
 }
 
@@ -405,8 +440,14 @@ impl ClientArgs {
     }
 }
 
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  pubgauge plan studies/first-look.toml
+  pubgauge plan --rate 10k/s --qos 1 --on mosquitto,rabbitmq:mqtt -v";
+
 /// `pubgauge plan`.
 #[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES)]
 pub struct PlanArgs {
     /// Study and systems.
     #[command(flatten)]
@@ -422,8 +463,15 @@ pub struct PlanArgs {
     pub output: Output,
 }
 
+const SYSTEMS_EXAMPLES: &str = "\
+Examples:
+  pubgauge systems                     known, found, how to install each
+  pubgauge systems --install artemis   shows what it will do, and asks
+  pubgauge systems --matrix --on mosquitto,rabbitmq:mqtt";
+
 /// `pubgauge systems`.
 #[derive(Debug, Args)]
+#[command(after_help = SYSTEMS_EXAMPLES)]
 pub struct SystemsArgs {
     /// Show what each system can do: a row for each capability, a column for each system in each
     /// variant. With one or two systems, what each cell is in the system's own terms.
@@ -458,8 +506,14 @@ pub struct SystemsArgs {
     pub output: Output,
 }
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  pubgauge check                       all that are found, in every variant
+  pubgauge check --on rabbitmq,ejabberd:mqtt -v";
+
 /// `pubgauge check`.
 #[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
 pub struct CheckArgs {
     /// Systems, by name, or NAME:VARIANT; all that are found, in every variant, if absent.
     #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
@@ -483,8 +537,15 @@ pub struct CheckArgs {
     pub output: Output,
 }
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  pubgauge report results/first-look     the answer and the page again
+  pubgauge report results/first-look -v  with every figure behind it
+  pubgauge report results/k --claims studies/papers/kang2020.toml";
+
 /// `pubgauge report`.
 #[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
     /// Folder of a run, or one with a run in each folder in it.
     pub dir: PathBuf,
@@ -503,8 +564,14 @@ pub struct ReportArgs {
     pub output: Output,
 }
 
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  pubgauge compare results/before results/after --margin 5%
+  pubgauge compare results/a --systems mosquitto,nats --figure latency.p99";
+
 /// `pubgauge compare`.
 #[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {
     /// Folder of a run: A, which is compared with.
     pub a: PathBuf,
@@ -534,8 +601,15 @@ pub struct CompareArgs {
     pub output: Output,
 }
 
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  pubgauge export results/a --format parquet
+  pubgauge export results/a --table trials --out -
+  pubgauge export results/a --format junit --out -";
+
 /// `pubgauge export`.
 #[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
 pub struct ExportArgs {
     /// Folder of a run; with --format claims also one with a run in each folder in it.
     pub dir: PathBuf,

@@ -4,11 +4,14 @@
 use std::path::Path;
 
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, write_plain};
-use pubgauge_conclusions::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
+use pubgauge_conclusions::compare::{
+    Comparison, Difference, FigureChange, NotCompared, Row, WhyNot,
+};
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
+use pubgauge_figures::comparison::{ComparedFigure, GuardOutcome, PairComparison};
 use pubgauge_figures::criterion::default_for;
 use pubgauge_figures::model::{Results, Status, Trial};
-use pubgauge_report::compare::change;
+use pubgauge_report::compare::{change, format_change};
 use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::spoilt_by_others;
 
@@ -90,8 +93,56 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         ),
     });
     let trials = trials.chain(not_measured).chain(none);
-    let all = criteria.chain(searches).chain(trials);
+    let guarded = results.comparisons.iter().flat_map(guard_checks);
+    let all = criteria.chain(guarded).chain(searches).chain(trials);
     all.chain(cut_off).collect()
+}
+
+/// The checks of a new release against the old one, one for each figure that decides.
+fn guard_checks(comparison: &PairComparison) -> impl Iterator<Item = Check> {
+    comparison.figures.iter().filter_map(move |figure| {
+        let outcome = figure.guard?;
+        let (old, new) = (&comparison.base, &comparison.other);
+        let axes = comparison.axes.iter();
+        let axes: String = axes
+            .map(|axis| format!(", {} = {}", axis.name, axis.value))
+            .collect();
+        let changed = guarded_change(figure);
+        let why = figure.why.iter().map(|why| format!("; {why}"));
+        Some(Check {
+            group: "guard".into(),
+            name: format!(
+                "{}{axes}: {} of {} ({}) against {} ({})",
+                comparison.workload,
+                figure.figure,
+                new.system,
+                new.settings,
+                old.system,
+                old.settings
+            ),
+            outcome: match outcome {
+                GuardOutcome::WithinMargin => CheckOutcome::Passed,
+                GuardOutcome::Worse => CheckOutcome::Failed,
+                GuardOutcome::CannotTell => CheckOutcome::Undecided,
+            },
+            words: format!("{outcome}: {changed}{}", why.collect::<String>()),
+        })
+    })
+}
+
+/// The change of a figure with its interval.
+fn guarded_change(figure: &ComparedFigure) -> String {
+    let change = figure.change.zip(figure.low).zip(figure.high);
+    let Some(((effect, low), high)) = change else {
+        return "no figures".to_owned();
+    };
+    let (change, interval) = format_change(FigureChange {
+        relative: figure.relative,
+        effect,
+        low,
+        high,
+    });
+    format!("{change} ({interval})")
 }
 
 /// Whether the latency of a trial, its client's own lateness included, meets all that is asked of it.

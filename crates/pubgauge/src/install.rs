@@ -1,7 +1,7 @@
 //! `pubgauge systems --install`: shows what it will do, asks, and does it.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;
 
 use crate::drivers;
+use crate::question;
 use crate::signals;
 
 /// Interval of the lines that say that a step still runs, where there is no terminal.
@@ -234,24 +235,10 @@ fn describe(plans: &[InstallPlan]) -> String {
     out
 }
 
-/// Asks whether to go on.
+/// Asks whether to install them.
 fn ask(names: &[String]) -> Result<(), Ending> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Err(Ending::bad_input(format!(
-            "nobody can be asked: standard input is no terminal\n  hint: to do it without a question: pubgauge systems --install {} --yes",
-            names.join(",")
-        )));
-    }
-    write_plain(format_args!("install? [y/N] "));
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    let yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
-    if read.is_ok() && yes {
-        Ok(())
-    } else {
-        Err(Ending::bad_input("not wanted; nothing was installed"))
-    }
+    let command = format!("pubgauge systems --install {} --yes", names.join(","));
+    question::ask("", "install", "nothing was installed", &command)
 }
 
 /// Progress of one installation: a live line on a terminal, a line every [`LINE_EVERY`] elsewhere.

@@ -33,6 +33,9 @@ pub struct Invocation {
     /// `--scale`; it is applied to the study already.
     #[serde(default)]
     pub scale: Option<String>,
+    /// `--claim`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
     pub systems: Vec<PathBuf>,
     /// The systems that there were when the run began.
     pub found: AvailableSystems,
@@ -74,6 +77,7 @@ impl Invocation {
             on: selection.on.clone(),
             repeats: selection.repeats,
             scale: selection.scale.clone(),
+            claims: selection.claim.clone(),
             systems: systems.collect::<Result<_, _>>()?,
             found: prepared.found.clone(),
             client: client.clone(),

@@ -10,6 +10,7 @@ compile_error!(
     "pubgauge runs on Linux only (5.11 or newer): it starts, watches and times processes by means that are Linux's own"
 );
 
+mod addresses;
 mod args;
 mod calibrate;
 mod check;
@@ -30,6 +31,7 @@ mod page;
 mod plan;
 mod prepare;
 mod progress;
+mod question;
 mod report;
 mod run;
 mod secret;
@@ -75,6 +77,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             args.run.selection.resolve_words()?;
             run::find(*args)
         }
+        Verb::Guard(args) => run::run(&args.run_args()?),
         Verb::Plan(mut args) => {
             args.selection.resolve_words()?;
             plan::plan(&args)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubgauge_campaign::{Given, Prepared, SystemsHere};
 use pubgauge_command::exit::Ending;
-use pubgauge_study::{DailyFlags, KnownSystems, PlanOptions, Study};
+use pubgauge_study::{BuiltIn, DailyFlags, KnownSystems, PlanOptions, Study};
 use pubgauge_testbed::{Catalog, Testbed};
 use serde::de::DeserializeOwned;
 
@@ -20,6 +20,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         testbed,
     };
     let mut given = study(selection)?;
+    given.claims.clone_from(&selection.claim);
     let study = &mut given.study;
     if let Some(scale) = &selection.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
@@ -29,6 +30,9 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         .map_err(Ending::bad_input)?;
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
+    }
+    for criterion in &selection.require {
+        study.require(criterion).map_err(Ending::bad_input)?;
     }
     let brokers = selection.brokers.map(|brokers| brokers.to_string());
     let calls = selection.count_system_calls.then(|| "true".to_owned());
@@ -99,6 +103,7 @@ pub fn prepare_again(
         study,
         text: begun.study.clone(),
         folder: begun.folder.clone(),
+        claims: begun.claims.clone(),
     };
     let elsewhere = begun.hosts.is_some();
     pubgauge_campaign::prepare(given, options, &here, elsewhere).map_err(ending)
@@ -114,28 +119,37 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
                 path.display()
             )));
         }
-        let study = Study::open(path).map_err(Ending::bad_input)?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        return Ok(Given {
-            study,
-            text: std::fs::read_to_string(path).unwrap_or_default(),
-            folder,
-        });
+        return given(path);
     }
     if flags.is_empty() && selection.find.is_none() {
-        let study = Study::first_look();
-        let text = include_str!("../../../studies/first-look.toml");
-        return Ok(Given {
-            study,
-            text: text.to_owned(),
-            folder: PathBuf::new(),
-        });
+        return given(Path::new("first-look"));
     }
     let study = flags.study().map_err(Ending::bad_input)?;
     Ok(Given {
         study,
         text: String::new(),
         folder: PathBuf::new(),
+        claims: Vec::new(),
+    })
+}
+
+/// The study of this name: a file, `-` for standard input, or else one that comes with pubgauge.
+fn given(name: &Path) -> Result<Given, Ending> {
+    let built_in = name.to_str().filter(|_| !name.exists());
+    if let Some(built_in) = built_in.and_then(BuiltIn::named) {
+        return Ok(Given {
+            study: built_in.study().map_err(Ending::bad_input)?,
+            text: built_in.text.to_owned(),
+            folder: PathBuf::new(),
+            claims: Vec::new(),
+        });
+    }
+    let (study, text) = Study::open_with_text(name).map_err(Ending::bad_input)?;
+    Ok(Given {
+        study,
+        text,
+        folder: name.parent().unwrap_or(Path::new("")).to_owned(),
+        claims: Vec::new(),
     })
 }
 

@@ -26,7 +26,7 @@ use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
 use crate::progress::Progress;
 use crate::secret::{self, Origin};
-use crate::{calibrate, crowd, drivers, gate, signals};
+use crate::{addresses, calibrate, crowd, drivers, gate, signals};
 pub use run_folder::default_folder;
 use run_folder::open_folder;
 
@@ -120,6 +120,13 @@ impl Ready {
         let count = hosts.map(|hosts| hosts.count() as u32);
         if let Some(begun) = begun {
             begun.on_hosts(count)?;
+        }
+        if begun.is_none() {
+            addresses::confirm_search(&prepared, args.yes)?;
+        }
+        // Other hosts may reach what this one does not.
+        if hosts.is_none() {
+            addresses::check_answers(&prepared, &testbed, tls.as_ref())?;
         }
         let mut invocation = match begun {
             Some(begun) => begun.clone(),

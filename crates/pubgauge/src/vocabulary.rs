@@ -292,14 +292,13 @@ const WORDS: &[Word] = &[
         typed: &[
             "--threshold",
             "--assert",
-            "--require",
             "--slo",
             "--fail-if",
             "--criteria",
             "--criterion",
         ],
-        here: "criteria stand in a study, or are set",
-        example: "pubgauge run --on mosquitto --rate 1k/s --set 'criterion=[{ figure = \"latency.p99\", at-most = \"10ms\" }]'",
+        here: "criteria stand in a study, or in `--require`",
+        example: "pubgauge run --on mosquitto --rate 1k/s --require 'p99 <= 10ms'",
     },
     Word {
         typed: &["--runs", "--iterations-per-cell", "--trials", "--repeat"],
@@ -340,7 +339,7 @@ const WORDS: &[Word] = &[
             "--mqtt-version",
             "--protocol-version",
         ],
-        here: "MQTT's version is `--mqtt`; other protocols are the systems' own (`--on nats-core,rabbitmq`)",
+        here: "MQTT's version is `--mqtt`; other protocols are the systems' own (`--on nats,rabbitmq`)",
         example: "pubgauge run --on mosquitto --rate 1k/s --mqtt 5",
     },
 ];

@@ -100,7 +100,7 @@ pub fn change(row: &Row) -> String {
 }
 
 /// A change and its interval: `+13.0 %`, `+9.1 to +17.0`; the latter empty if there is no change at all.
-pub(crate) fn format_change(change: FigureChange) -> (String, String) {
+pub fn format_change(change: FigureChange) -> (String, String) {
     if change.effect == 0.0 && change.low == change.high {
         return ("no change".to_owned(), String::new());
     }

@@ -3,7 +3,7 @@
 use pubgauge_conclusions::compare::FigureChange;
 use pubgauge_figures::Results;
 use pubgauge_figures::comparison::{
-    ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
+    ComparedFigure, ComparedSystem, Difference, Ended, GuardOutcome, PairComparison,
 };
 use pubgauge_quantities::lists::{grouped, unique};
 
@@ -29,6 +29,9 @@ pub(crate) struct ComparisonRow {
     pub change: String,
     /// Its interval and the number of pairs: `+9.1 to +17.0, 12 pairs`.
     pub interval: String,
+    /// The outcome in words.
+    pub words: String,
+    /// The outcome, for its colour.
     pub verdict: Difference,
     /// Why it is undecided; empty if it is not.
     pub why: String,
@@ -51,9 +54,19 @@ pub(crate) fn boards(results: &Results) -> Vec<Board> {
 /// The meaning of a table's signs.
 pub(crate) fn legend(results: &Results) -> String {
     let margin = results.comparisons.first().map_or(0.0, |c| c.margin);
+    let margin = format!("{} %", (1e4 * margin).round() / 1e2);
+    let mut figures = results.comparisons.iter().flat_map(|c| &c.figures);
+    let outcomes = if figures.any(|figure| figure.guard.is_some()) {
+        format!(
+            "within the margin: the interval leaves out that the new one is worse by more than {margin}; worse than the margin: all of it is beyond that."
+        )
+    } else {
+        format!(
+            "Of 100 comparisons between equals up to 5 are told apart. same: the interval lies within {margin}; better, worse: it leaves out \"no change\"."
+        )
+    };
     format!(
-        "Change against the base, round by round, with its 95 % interval; the intervals of one comparison hold together. Of 100 comparisons between equals up to 5 are told apart. same: the interval lies within {} %; better, worse: it leaves out \"no change\".",
-        (1e4 * margin).round() / 1e2
+        "Change against the base, round by round, with its 95 % interval; the intervals of one comparison hold together. {outcomes}"
     )
 }
 
@@ -150,7 +163,16 @@ fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> Comparis
         } else {
             format!("{interval}, {pairs}")
         },
-        verdict: figure.verdict,
+        words: match figure.guard {
+            Some(outcome) => outcome.to_string(),
+            None => figure.verdict.to_string(),
+        },
+        verdict: match figure.guard {
+            Some(GuardOutcome::WithinMargin) => Difference::Same,
+            Some(GuardOutcome::Worse) => Difference::Worse,
+            Some(GuardOutcome::CannotTell) => Difference::CannotTell,
+            None => figure.verdict,
+        },
         why: figure.why.clone().unwrap_or_default(),
     }
 }

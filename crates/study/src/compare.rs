@@ -24,6 +24,8 @@ pub struct ComparePlan {
     pub figures: Vec<String>,
     /// Change up to which two figures count as the same, as a share.
     pub margin: f64,
+    /// Whether a figure that is worse by more than the margin fails the run.
+    pub guard: bool,
     /// Rounds at most.
     pub pairs: u32,
     /// Time after which no round begins, ns.
@@ -133,6 +135,7 @@ impl Study {
             precision,
             figures: file.figures.clone(),
             margin: file.margin.map_or(MARGIN, |percent| percent.0),
+            guard: file.guard.unwrap_or_default(),
             pairs: file.pairs.unwrap_or(PAIRS),
             budget: file.budget.map_or(BUDGET, |span| span.0),
             shuffled: base.order != Some(TrialOrder::Listed),

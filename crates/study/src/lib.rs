@@ -4,6 +4,7 @@
 //! ([`Study::plan`]). All errors are reported at once, with file, line, column, what was expected
 //! and the nearest right spelling. This crate starts nothing and writes nothing.
 
+mod built_in;
 mod cells;
 mod claim;
 mod clash;
@@ -22,6 +23,7 @@ mod placing;
 mod plan;
 mod planned;
 mod profile;
+mod require;
 mod resolve;
 mod scale;
 mod search;
@@ -31,6 +33,7 @@ mod unknown_name;
 mod window;
 mod wishes;
 
+pub use built_in::BuiltIn;
 pub use claim::without_claims;
 pub use compare::ComparePlan;
 pub use daily::DailyFlags;

@@ -10,6 +10,7 @@ use toml::de::DeValue;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
+use crate::built_in::BuiltIn;
 use crate::file::StudyFile;
 use crate::places;
 use crate::profile;
@@ -19,7 +20,7 @@ use crate::tree::{PathFault, full_path, put_value, short_names, split_settings, 
 const STUDY: Noun = Noun {
     name: "study",
     article: "a",
-    missing: "check the path; the studies that come with pubgauge are in `studies/`",
+    missing: "check the path; a study that comes with pubgauge is named as in `pubgauge run papers/kang2020`",
     too_big: Some(
         "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
     ),
@@ -66,9 +67,26 @@ impl Study {
     /// When it cannot be read, is larger than [`pubgauge_strict_toml::MAX_FILE_BYTES`], or is not TOML. What the keys
     /// mean is checked by [`Study::file`] and [`Study::plan`].
     pub fn open(path: &Path) -> Result<Self, InvalidInput> {
+        Study::open_with_text(path).map(|(study, _)| study)
+    }
+
+    /// Reads a study file, and returns its text besides; `-` is standard input.
+    ///
+    /// # Errors
+    /// As [`Study::open`].
+    pub fn open_with_text(path: &Path) -> Result<(Self, String), InvalidInput> {
+        let (name, path) = if path == Path::new("-") {
+            ("standard input".to_owned(), Path::new("/dev/stdin"))
+        } else {
+            (path.display().to_string(), path)
+        };
         let text = read_text(path, &STUDY)?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Study::parse(&path.display().to_string(), &text, &folder)
+        let folder = match path.parent() {
+            Some(folder) if path != Path::new("/dev/stdin") => folder.to_path_buf(),
+            _ => PathBuf::new(),
+        };
+        let study = Study::parse(&name, &text, &folder)?;
+        Ok((study, text))
     }
 
     /// Reads a study from a text; `name` is for messages, relative paths start from `folder`.
@@ -91,9 +109,8 @@ impl Study {
     /// # Panics
     /// Never: a test reads it.
     pub fn first_look() -> Self {
-        const TEXT: &str = include_str!("../../../studies/first-look.toml");
-        Study::parse("first-look.toml (built in)", TEXT, Path::new(""))
-            .expect("the built-in study is tested")
+        let built_in = BuiltIn::named("first-look").and_then(|built_in| built_in.study().ok());
+        built_in.expect("the built-in study is tested")
     }
 
     /// Changes one value, as `--set PATH=VALUE` asks: `--set phases.measure=30s`, `--set

@@ -17,6 +17,23 @@ const LATE: Duration = Duration::from_millis(500);
 /// How long closing the clients may take.
 pub(crate) const CLOSE_NS: Nanos = 500_000_000;
 
+/// Why an attempt to talk to a system did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProbeError {
+    /// The system, or the way to it, said no.
+    #[error("{0}")]
+    Refused(String),
+    /// Nothing came in time.
+    #[error("{0}")]
+    Silent(String),
+}
+
+impl From<String> for ProbeError {
+    fn from(why: String) -> ProbeError {
+        ProbeError::Refused(why)
+    }
+}
+
 /// One attempt to talk to a system through its driver, until `deadline` or for 3 s: to connect and
 /// log in; for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message back.
 ///
@@ -26,16 +43,17 @@ pub(crate) fn probe(
     driver: &dyn Driver,
     what: Probe,
     target: &Target,
+    settings: &Settings,
     deadline: Instant,
-) -> Result<(), String> {
+) -> Result<(), ProbeError> {
     let left = deadline.saturating_duration_since(Instant::now());
     let until = monotonic_now() + left.min(ATTEMPT).as_nanos() as u64;
     let mut attempt = Attempt {
-        fleet: open(driver, target, 2)?,
+        fleet: open(driver, target, settings, 2)?,
         until,
         seen: ProbeArrivals::default(),
     };
-    let result = attempt.connect_both(what, driver.traits(&Settings::default()).publishers_first);
+    let result = attempt.connect_both(what, driver.traits(settings).publishers_first);
     attempt.fleet.close(monotonic_now() + CLOSE_NS);
     result
 }
@@ -44,11 +62,12 @@ pub(crate) fn probe(
 pub(crate) fn open(
     driver: &dyn Driver,
     target: &Target,
+    settings: &Settings,
     clients: usize,
 ) -> Result<Box<dyn Fleet>, String> {
     let config = FleetConfig {
         target: target.clone(),
-        settings: Settings::default(),
+        settings: settings.clone(),
         max_payload: 64,
         clients,
         worker: u32::MAX,
@@ -95,7 +114,7 @@ impl Events for ProbeArrivals {
 }
 
 impl Attempt {
-    fn connect_both(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
+    fn connect_both(&mut self, what: Probe, publishers_first: bool) -> Result<(), ProbeError> {
         // Two clients, because publishers and subscribers may connect to different places.
         let (publisher, address) = self.connect(true, Vec::new())?;
         let peers = if publishers_first {
@@ -132,19 +151,18 @@ impl Attempt {
                 body: filler.body(0, sequence, 64),
             };
             if let Publish::Refused(why) = self.fleet.publish(publisher, topic, payload, 0) {
-                return Err(format!("a message was refused: {why:?}"));
+                return Err(format!("a message was refused: {why:?}").into());
             }
             sequence += 1;
             let again = (monotonic_now() + 50_000_000).min(self.until);
             if self.poll(again, |seen| seen.delivered > 0)? {
                 // A later reading of the system's counts must find none of these under way.
                 let rest = (monotonic_now() + LATE.as_nanos() as u64).min(self.until);
-                return self
-                    .poll(rest, |seen| seen.delivered >= sequence)
-                    .map(|_| ());
+                self.poll(rest, |seen| seen.delivered >= sequence)?;
+                return Ok(());
             }
             if monotonic_now() >= self.until {
-                return Err("no message was delivered".into());
+                return Err(ProbeError::Silent("no message was delivered".into()));
             }
         }
     }
@@ -153,7 +171,7 @@ impl Attempt {
         &mut self,
         publishes: bool,
         peers: Vec<String>,
-    ) -> Result<(ClientId, Option<String>), String> {
+    ) -> Result<(ClientId, Option<String>), ProbeError> {
         let role = if publishes { "out" } else { "in" };
         let spec = ClientSpec {
             name: format!("probe{}{role}", std::process::id()),
@@ -174,11 +192,11 @@ impl Attempt {
         &mut self,
         else_: &str,
         done: impl Fn(&ProbeArrivals) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProbeError> {
         if self.poll(self.until, done)? {
             Ok(())
         } else {
-            Err(else_.to_owned())
+            Err(ProbeError::Silent(else_.to_owned()))
         }
     }
 

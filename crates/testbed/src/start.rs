@@ -8,17 +8,18 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pubgauge_driver::{Driver, Drivers, Secret, Target};
+use pubgauge_driver::{Driver, Drivers, Secret, Settings, Target, Tls};
 
 use crate::domain::Domain;
-use crate::file::{SystemFile, SystemKind, UnknownVariant, When};
+use crate::file::{Probe, SystemFile, SystemKind, UnknownVariant, When};
 use crate::find::{self, Installation, Missing};
 use crate::instance::{Instance, StartPlan, private_folder, run_hooks};
 use crate::limits::max_open_files;
 use crate::namespace::{self, Site};
 use crate::ports::{self, Ports};
+use crate::probe::{ProbeError, probe};
 use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
@@ -29,6 +30,9 @@ use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
+
+/// How long a system at an address may take to refuse a client before a trial tries it anyway.
+const REFUSES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Starts systems.
 pub struct Testbed {
@@ -159,6 +163,44 @@ impl Testbed {
         };
         running.version = version;
         Ok(running)
+    }
+
+    /// Why a system that runs already takes no client with these settings: it, or the way to it, says no, at which of
+    /// its addresses. `None` if it takes one; also if it says nothing, because a trial waits longer than this.
+    ///
+    /// # Errors
+    /// If there is no such variant.
+    pub fn refusal(
+        &self,
+        system: &SystemFile,
+        variant: Option<&str>,
+        settings: &Settings,
+        tls: Option<&Tls>,
+    ) -> Result<Option<String>, UnknownVariant> {
+        let system = system.variant(variant)?;
+        let (SystemKind::External, Some(driver)) = (system.kind, self.driver_of(&system)) else {
+            return Ok(None);
+        };
+        // A session that the server keeps would stay there.
+        let settings = Settings {
+            session: None,
+            ..settings.clone()
+        };
+        // Clients of a system at an address have no files.
+        let whole = self.target(&system, &find::loopback(), Path::new(""));
+        let refusals = whole.endpoints.iter().filter_map(|endpoint| {
+            let one = Target {
+                endpoints: vec![endpoint.clone()],
+                tls: tls.cloned(),
+                ..whole.clone()
+            };
+            let deadline = Instant::now() + REFUSES_WITHIN;
+            match probe(&*driver, Probe::Connect, &one, &settings, deadline) {
+                Err(ProbeError::Refused(why)) => Some(format!("{endpoint}: {why}")),
+                Ok(()) | Err(ProbeError::Silent(_)) => None,
+            }
+        });
+        Ok(Some(refusals.collect::<Vec<_>>().join("\n")).filter(|words| !words.is_empty()))
     }
 
     /// Prepares a system that has no process to start.

@@ -9,7 +9,10 @@
 //! of 95 %. With them the intervals contain the true value in 95 of 100 comparisons, which
 //! `tests/it/long/planted_pairs.rs` counts.
 
-use pubgauge_figures::comparison::{ComparedFigure, ComparedSystem, Ended, PairComparison};
+use pubgauge_figures::comparison::{
+    ComparedFigure, ComparedSystem, Difference, Ended, GuardOutcome, PairComparison,
+};
+use pubgauge_figures::figure::Better;
 use pubgauge_figures::model::{AxisValue, Rule};
 use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
@@ -36,6 +39,9 @@ pub struct ComparisonRule {
     pub precision: Option<f64>,
     /// Change up to which two figures are the same, as a share.
     pub margin: f64,
+    /// Whether the first cell is an old release, and the others are judged by whether they are worse than it by
+    /// more than the margin.
+    pub guard: bool,
     /// The figures that decide. If empty: flat out the delivered rate, else the median latency and the
     /// system's processor time per message.
     pub figures: Vec<NamedFigure>,
@@ -287,14 +293,15 @@ pub fn conclude(
             },
             figures: rows(question, &pair, &figures)
                 .into_iter()
-                .map(stored)
+                .map(|row| stored(row, question))
                 .collect(),
         }
     };
     pairs(question, cells).into_iter().map(one).collect()
 }
 
-fn stored(row: Row) -> ComparedFigure {
+fn stored(row: Row, question: &ComparisonRule) -> ComparedFigure {
+    let guard = question.guard.then(|| guard(&row, question.margin));
     let mean = |estimate: Option<MeanInterval>| estimate.map(|e| e.mean);
     ComparedFigure {
         figure: row.figure.name.to_string(),
@@ -306,6 +313,31 @@ fn stored(row: Row) -> ComparedFigure {
         high: row.change.map(|change| change.high),
         relative: row.change.is_none_or(|change| change.relative),
         verdict: row.verdict,
+        guard,
         why: row.why,
+    }
+}
+
+/// Whether B is worse than A by more than the margin, as far as the interval tells. The margin is a ratio, so that
+/// halves and doubles are as far from "no change"; of shares it is in percentage points.
+fn guard(row: &Row, margin: f64) -> GuardOutcome {
+    let Some(change) = row.change else {
+        return GuardOutcome::CannotTell;
+    };
+    let scale = |change: f64, relative| if relative { change.ln_1p() } else { change };
+    let (low, high) = (
+        scale(change.low, change.relative),
+        scale(change.high, change.relative),
+    );
+    // How much worse B is, at least and at most.
+    let (least, most) = match row.figure.known.better {
+        Better::More => (-high, -low),
+        Better::Less => (low, high),
+    };
+    let bound = scale(margin, change.relative);
+    match row.verdict {
+        _ if most <= bound => GuardOutcome::WithinMargin,
+        Difference::Worse if least > bound => GuardOutcome::Worse,
+        _ => GuardOutcome::CannotTell,
     }
 }

@@ -301,6 +301,7 @@ fn a_run_with_more_repeats_of_some_cells_is_complete() {
     let question = ComparisonRule {
         precision: None,
         margin: 0.05,
+        guard: false,
         figures: Vec::new(),
         most: 3,
         seconds: f64::INFINITY,

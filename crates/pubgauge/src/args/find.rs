@@ -9,7 +9,12 @@ use super::RunArgs;
 const FIND_DEFAULTS: &str = "\
 Without a study file: 1 publisher, 1 subscriber, 64 B, over the systems of the
 first look; --duration is the length of a short trial, 5s if absent, --warm-up
-1s, and with --axis rate --pacing-within 1ms.";
+1s, and with --axis rate --pacing-within 1ms.
+
+Examples:
+  pubgauge find --on mosquitto,nats             messages a second
+  pubgauge find --axis publishers --rate 1/s-each --on rabbitmq:mqtt
+  pubgauge find --on mqtt://host:1883 --require 'p99 < 50ms'   asks first";
 
 /// `pubgauge find`.
 #[derive(Debug, Args)]

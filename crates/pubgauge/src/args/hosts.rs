@@ -13,16 +13,27 @@ pub struct HostsArgs {
     /// Run the workers on another host: a command that starts there what is put behind it, for example
     /// "ssh loadgen-1" or "kubectl exec -i pod-1 --". Repeat it for more hosts: those of the publishing
     /// devices come first.
-    #[arg(long = "load-host", value_name = "COMMAND", requires = "at")]
+    #[arg(
+        hide_short_help = true,
+        long = "load-host",
+        value_name = "COMMAND",
+        requires = "at"
+    )]
     pub host: Vec<String>,
     /// File of hosts, which says what each host is for.
-    #[arg(long, value_name = "FILE", requires = "at", conflicts_with = "host")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        requires = "at",
+        conflicts_with = "host"
+    )]
     pub hosts: Option<PathBuf>,
     /// An address of this host that the others reach. Systems that are started here listen there.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(hide_short_help = true, long, value_name = "ADDRESS")]
     pub at: Option<IpAddr>,
     /// The program on the other hosts. Default: pubgauge, as the shell there finds it.
-    #[arg(long, value_name = "PROGRAM", requires = "at")]
+    #[arg(hide_short_help = true, long, value_name = "PROGRAM", requires = "at")]
     pub host_program: Option<String>,
 }
 

@@ -10,8 +10,18 @@ use crate::prepare::quantity;
 /// Budget where none is given, in seconds.
 const BUDGET_S: f64 = 3600.0;
 
+const EXAMPLES: &str = "\
+Examples:
+  pubgauge run                           the first look, over all systems here
+  pubgauge run --publishers 500 --rate 1/s-each --payload 200B --on mosquitto
+  pubgauge run --payload 64B,1KiB --rate 1k/s,10k/s --on mosquitto,nats
+  pubgauge run --on mqtt://host:1883 --qos 1 --require 'p99 < 10ms'
+  pubgauge run studies/mine.toml --set phases.measure=30s --repeats 5
+  pubgauge run papers/kang2020 --claim K14,K15";
+
 /// `pubgauge run`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct RunVerb {
     /// As for a search.
     #[command(flatten)]
@@ -42,10 +52,15 @@ impl RunVerb {
 pub struct UntilArgs {
     /// After the study's own repeats, measure again what undecided claims need, in rounds that double the
     /// repeats, until they are decided or the budget is spent. With --resume DIR also for a run that is over.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub until_decided: bool,
     /// Time that these repeats may take, such as 3h, in all studies of a folder together; default: 1h.
-    #[arg(long, value_name = "SPAN", requires = "until_decided")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SPAN",
+        requires = "until_decided"
+    )]
     pub budget: Option<String>,
 }
 

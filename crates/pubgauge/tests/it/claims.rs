@@ -113,7 +113,7 @@ fn a_paper_of_ones_own() {
     for rule in [
         "F1: The more subscribers, the less broker time a delivery costs. Rule: system-cpu-per-message of brokers falls along subscribers",
         "F2: A delivery to one of 16 takes less than half of the broker time of a delivery to one alone. Rule: system-cpu-per-message: many over one is below 0.5",
-        "F4: NATS delivers sooner than mosquitto at every fan-out. Rule: latency.p50: nats < mosquitto at every subscribers.",
+        "F4: NATS delivers sooner than mosquitto at every fan-out. Rule: latency.p50: nats:mqtt < mosquitto at every subscribers.",
         "F6: Over links of 100 Mbit/s the network is the limit.",
     ] {
         assert!(said.contains(rule), "{rule}\n{said}");

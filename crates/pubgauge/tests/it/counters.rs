@@ -147,8 +147,8 @@ mod long {
         for (system, both, qos) in [
             ("mosquitto", true, "1"),
             ("reference-broker", true, "1"),
-            ("nats", false, "1"),
-            ("nats-core", true, "0"),
+            ("nats:mqtt", false, "1"),
+            ("nats", true, "0"),
         ] {
             let place = Place::new();
             let mut args = vec!["run", "--on", system, "--out", "run", "--rate", "2000/s"];

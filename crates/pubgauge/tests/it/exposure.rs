@@ -107,8 +107,8 @@ fn mosquitto_shows_nothing_to_others() {
 
 #[test]
 fn nats_shows_nothing_to_others() {
+    shows_nothing("nats:mqtt");
     shows_nothing("nats");
-    shows_nothing("nats-core");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod counters;
 mod every_system;
 mod exposure;
 mod external;
+mod first_commands;
 mod folder;
 mod hostile;
 mod hosts;

@@ -121,7 +121,7 @@ fn durable_reaches_the_server_and_default_does_not() {
 
 /// One system for each driver, and those whose answers differ from it.
 const SHOWN: &str =
-    "mosquitto,nats,rabbitmq,ejabberd,zeromq-direct,cyclonedds,fastdds,fastdds-cyclonedds";
+    "mosquitto,nats:mqtt,rabbitmq,ejabberd,zeromq-direct,cyclonedds,fastdds,fastdds-cyclonedds";
 
 /// What a profile becomes on each system, as a table.
 fn table(place: &Place, profile: &str, rate: &str) -> String {

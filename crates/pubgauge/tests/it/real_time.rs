@@ -2,6 +2,7 @@
 
 mod counted;
 mod find;
+mod guard;
 mod hosts_of_a_size;
 mod limits;
 mod network;

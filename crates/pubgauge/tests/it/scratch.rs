@@ -49,7 +49,7 @@ fn mosquitto_in_odd_folders() {
 
 #[test]
 fn nats_in_odd_folders() {
-    works_or_is_refused("nats");
+    works_or_is_refused("nats:mqtt");
 }
 
 #[test]

@@ -50,10 +50,7 @@ fn agrees(trial: &Value) {
 /// Two groups of two members each, whose members are in two processes.
 #[test]
 fn a_group_in_two_processes_counts_as_the_system_does() {
-    for (system, qos) in [
-        ("mosquitto", "at-least-once"),
-        ("nats-core", "at-most-once"),
-    ] {
+    for (system, qos) in [("mosquitto", "at-least-once"), ("nats", "at-most-once")] {
         let place = Place::new();
         place.write(
             "shared.toml",
@@ -95,7 +92,7 @@ fn processes_count_as_the_system_does() {
     for (on, more) in [
         ("reference-broker", ["--rate", "100/s-each", "--qos", "1"]),
         ("mosquitto", ["--rate", "500/s-each", "--qos", "0"]),
-        ("nats", ["--rate", "100/s-each", "--qos", "0"]),
+        ("nats:mqtt", ["--rate", "100/s-each", "--qos", "0"]),
     ] {
         let place = Place::new();
         let mut args = args(on, &more);

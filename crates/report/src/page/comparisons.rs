@@ -41,7 +41,7 @@ fn entry(told: &Option<ComparisonRow>) -> Markup {
     };
     html! {
         (told.change) " "
-        (badge_of(class(told.verdict), &told.why, &told.verdict.to_string()))
+        (badge_of(class(told.verdict), &told.why, &told.words))
         br; (told.interval)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn section(out: &mut String, results: &Results, width: usize) {
 fn lines(told: &Option<ComparisonRow>) -> [String; 2] {
     match told {
         Some(told) => [
-            plain(&format!("{} {}", told.change, told.verdict)),
+            plain(&format!("{} {}", told.change, told.words)),
             plain(&told.interval),
         ],
         None => ["-".to_owned(), String::new()],

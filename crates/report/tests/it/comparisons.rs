@@ -19,6 +19,7 @@ fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Difference) -> C
         high: change.map(|c| c.2),
         relative: true,
         verdict,
+        guard: None,
         why: change.is_none().then(|| "B: 1 of 7 repeats lossy".into()),
     }
 }

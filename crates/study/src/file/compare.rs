@@ -20,6 +20,9 @@ pub struct CompareFile {
     pub figures: Vec<String>,
     /// Change up to which two figures are the same; "5%" if absent.
     pub margin: Option<Percent>,
+    /// The first system or variant is the old release, the others are new ones: a run in which a figure that decides is
+    /// worse by more than `margin` ends with exit code 1, one in which that cannot be told with 2. `false` if absent.
+    pub guard: Option<bool>,
     /// Rounds at most with `precision`, 6 to 1000; 100 if absent.
     #[schemars(range(min = 6, max = 1000))]
     pub pairs: Option<u32>,

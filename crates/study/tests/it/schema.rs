@@ -98,7 +98,7 @@ fn every_study_can_be_planned() {
     let known = [
         "mosquitto",
         "zeromq-direct",
-        "nats",
+        "nats:mqtt",
         "cyclonedds",
         "fastdds",
         "rabbitmq:mqtt",

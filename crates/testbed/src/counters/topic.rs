@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, Subscription,
-    Target,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, Settings,
+    Subscription, Target,
 };
 
 use super::pick::Pair;
@@ -95,7 +95,7 @@ impl<'a> CountsReader<'a> {
         let topic = |counter: Option<&Counter>| counter?.topic.clone();
         Ok(CountsReader {
             counters,
-            fleet: open(driver, target, 1)?,
+            fleet: open(driver, target, &Settings::default(), 1)?,
             client: None,
             seen: LatestCounts {
                 topics: counters.message_counters().map(topic),

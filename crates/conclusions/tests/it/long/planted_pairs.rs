@@ -2,7 +2,7 @@
 //! is found, and that the decision keeps to its bounds.
 
 use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
-use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
+use pubgauge_figures::comparison::{Difference, Ended, GuardOutcome, PairComparison};
 use pubgauge_figures::{Status, Trial};
 use pubgauge_fixtures::TrialBuilder;
 use rand::rngs::StdRng;
@@ -12,6 +12,7 @@ fn question() -> ComparisonRule {
     ComparisonRule {
         precision: Some(0.03),
         margin: 0.05,
+        guard: false,
         figures: Vec::new(),
         most: 200,
         seconds: f64::INFINITY,
@@ -107,6 +108,59 @@ fn a_difference_of_5_percent_is_found() {
             assert!(told >= 900, "noise {noise}: {told} of 1000");
             assert!(held >= 945, "noise {noise}: {held} of 1000");
         }
+    }
+}
+
+/// Of 1,000 releases that carry so much more, guarded with a margin of 5 %: those within the margin, those that are
+/// worse, and the mean number of pairs.
+fn guarded(noise: f64, change: f64) -> (usize, usize, f64) {
+    let question = ComparisonRule {
+        precision: Some(0.025),
+        guard: true,
+        ..question()
+    };
+    let cells = [cell("old"), cell("new")];
+    let (mut within, mut worse, mut pairs) = (0, 0, 0);
+    for seed in 0..1000 {
+        let mut draws = StdRng::seed_from_u64(seed);
+        let (found, _) = run(&question, &cells, |at, _| {
+            let truth = if at == 1 { 1.0 + change } else { 1.0 };
+            (
+                Status::Valid,
+                1000.0 * truth * (noise * normal(&mut draws)).exp(),
+            )
+        });
+        let outcome = found[0].figures[0].guard;
+        within += usize::from(outcome == Some(GuardOutcome::WithinMargin));
+        worse += usize::from(outcome == Some(GuardOutcome::Worse));
+        pairs += found[0].pairs;
+    }
+    let pairs = f64::from(pairs) / 1000.0;
+    println!(
+        "noise {noise}, change {change}: {within} within the margin, {worse} worse of 1000, {pairs} pairs"
+    );
+    (within, worse, pairs)
+}
+
+#[test]
+fn a_release_that_is_no_worse_passes_and_one_that_is_does_not() {
+    for noise in [0.03, 0.05] {
+        // An equal release, and a better one.
+        for change in [0.0, 0.05] {
+            let (within, worse, _) = guarded(noise, change);
+            assert!(
+                within >= 950 && worse == 0,
+                "{noise}, {change}: {within}, {worse}"
+            );
+        }
+        // Twice the margin.
+        let (within, worse, _) = guarded(noise, -0.10);
+        assert!(worse >= 950 && within == 0, "{noise}: {within}, {worse}");
+        // Just within and just beyond the margin: seldom the wrong answer, mostly none.
+        let (_, worse, _) = guarded(noise, -0.046);
+        assert!(worse <= 50, "{noise}: {worse} of 1000 blamed");
+        let (within, _, _) = guarded(noise, -0.05);
+        assert!(within <= 50, "{noise}: {within} of 1000 let through");
     }
 }
 

@@ -9,7 +9,7 @@ use pubgauge_testing::{Rig, Server, conforms_with_kill, scripted, system};
 
 /// A private server with these lines added to its configuration.
 fn start(lines: &str) -> Server {
-    let mut system = system("nats-core");
+    let mut system = system("nats");
     system.files[0].content += lines;
     if !lines.is_empty() {
         system.ready.probe = None; // It knows neither password nor certificate.

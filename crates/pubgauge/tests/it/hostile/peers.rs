@@ -26,8 +26,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// A server for each protocol; MQTT by two brokers, which end and flush otherwise.
 const SERVERS: [(&str, Option<&str>); 7] = [
     ("mosquitto", None),
-    ("nats", None),
-    ("nats-core", None),
+    ("nats", Some("mqtt")),
+    ("nats", Some("core")),
     ("rabbitmq", Some("amqp")),
     ("rabbitmq", Some("mqtt")),
     ("ejabberd", Some("xmpp")),

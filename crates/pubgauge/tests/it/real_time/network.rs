@@ -71,7 +71,7 @@ fn systems_of_every_kind_run_on_hosts() {
         "broker = {}\npublisher = {}\nsubscriber = { hosts = 3 }",
         "[[workload]]\nname = \"paced\"\nflow = [{ pattern = \"1-n\", subscribers = 3, payload = \"1000B\", rate = \"200/s\" }]\n",
     );
-    let systems = "mosquitto,nats,rabbitmq,ejabberd,reference-broker,zeromq-direct,zeromq-forwarder,cyclonedds,fastdds";
+    let systems = "mosquitto,nats:mqtt,rabbitmq,ejabberd,reference-broker,zeromq-direct,zeromq-forwarder,cyclonedds,fastdds";
     place
         .run(&[
             "run",
@@ -120,7 +120,7 @@ fn systems_of_every_kind_run_on_hosts() {
         } else {
             assert!(relayed < 0.01 * payload, "{name}: {relayed}")
         }
-        if ["mosquitto", "nats", "rabbitmq"].contains(&name) {
+        if ["mosquitto", "nats:mqtt", "rabbitmq"].contains(&name) {
             let checks = trial["checks"].as_array().unwrap();
             let read = |check: &&Value| check["not_compared"].is_null();
             let of_broker = checks

@@ -331,7 +331,7 @@ fn the_path_of_the_page_is_a_file_that_works_offline() {
 #[test]
 fn a_system_stays_up_from_trial_to_trial() {
     for (system, keep, earlier, counted) in [
-        ("nats", true, [0, 1, 2], [true, true, true]),
+        ("nats:mqtt", true, [0, 1, 2], [true, true, true]),
         ("reference-broker", true, [0, 1, 2], [true, false, false]),
         ("reference-broker", false, [0, 0, 0], [true, true, true]),
     ] {

@@ -47,6 +47,7 @@ fn compared(more: f64, seed: u64) -> PairComparison {
     let question = ComparisonRule {
         precision: Some(0.03),
         margin: 0.05,
+        guard: false,
         figures: Vec::new(),
         most: 200,
         seconds: 3600.0,

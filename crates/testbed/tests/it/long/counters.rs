@@ -144,7 +144,9 @@ fn mosquitto_counts_both_but_qos_2_and_retained_received() {
 #[test]
 fn nats_counts_what_is_published() {
     let all = [qos(0), qos(1), last_value(), durable()];
-    exchanges("nats", None, MqttDriver, &all, |_, h| published_only(h));
+    exchanges("nats", Some("mqtt"), MqttDriver, &all, |_, h| {
+        published_only(h)
+    });
 }
 
 #[test]

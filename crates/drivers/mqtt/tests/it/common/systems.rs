@@ -12,13 +12,22 @@ pub fn one_at_a_time() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The file of a system, with its default variant's changes.
+/// `nats:mqtt` as the system and its variant; a name alone has the default one.
+fn split(name: &str) -> (&str, Option<&str>) {
+    name.split_once(':')
+        .map_or((name, None), |(name, variant)| (name, Some(variant)))
+}
+
+/// The file of a system, with the changes of the variant that its name ends with.
 pub fn system(name: &str) -> SystemFile {
-    pubgauge_testing::system(name).variant(None).unwrap()
+    let (name, variant) = split(name);
+    pubgauge_testing::system(name).variant(variant).unwrap()
 }
 
 /// Starts a system; fails loudly if it is not installed.
 pub fn start(name: &str, variant: Option<&str>, scratch: &Path) -> Running {
+    let (name, named) = split(name);
+    let variant = variant.or(named);
     let system = pubgauge_testing::system(name);
     let testbed = Testbed::new().unwrap().drivers(MqttDriver);
     testbed

@@ -85,5 +85,5 @@ fn hivemq_conforms() {
 
 #[test]
 fn nats_conforms() {
-    conforms("nats", &["3.1.1"], &QOS[..2], |_, _| Vec::new());
+    conforms("nats:mqtt", &["3.1.1"], &QOS[..2], |_, _| Vec::new());
 }

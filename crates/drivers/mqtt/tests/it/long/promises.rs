@@ -320,7 +320,7 @@ fn hivemq_keeps_its_promises() {
 
 #[test]
 fn nats_keeps_its_promises() {
-    keeps_its_promises("nats");
+    keeps_its_promises("nats:mqtt");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn hivemq_persists() {
 
 #[test]
 fn nats_persists() {
-    persists("nats", None);
+    persists("nats:mqtt", None);
 }
 
 #[test]

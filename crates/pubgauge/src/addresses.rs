@@ -1,0 +1,58 @@
+//! Systems at addresses, which are somebody's: a search is confirmed before it loads one, and each is tried before
+//! the first trial.
+
+use pubgauge_campaign::Prepared;
+use pubgauge_command::exit::Ending;
+use pubgauge_driver::Tls;
+use pubgauge_quantities::lists::unique;
+use pubgauge_testbed::Testbed;
+
+use crate::question;
+
+/// Asks, before a search loads systems at addresses until they give way.
+///
+/// # Errors
+/// If the answer is no, or nobody can be asked.
+pub fn confirm_search(prepared: &Prepared, yes: bool) -> Result<(), Ending> {
+    let trials = prepared.plan.trials.iter();
+    let addresses = trials
+        .map(|trial| &trial.system)
+        .filter(|system| system.contains("://"));
+    let addresses: Vec<String> = unique(addresses.cloned());
+    if yes || prepared.plan.search.is_none() || addresses.is_empty() {
+        return Ok(());
+    }
+    let warning = format!(
+        "this loads {} until it gives way: whoever else uses it will notice",
+        addresses.join(", ")
+    );
+    question::ask(&warning, "go on", "nothing was sent", "add --yes")
+}
+
+/// Tries each address of the plan by one client that publishes and one that subscribes.
+///
+/// # Errors
+/// The addresses that refuse them, and why. One that says nothing is left to the trials, which wait longer.
+pub fn check_answers(
+    prepared: &Prepared,
+    testbed: &Testbed,
+    tls: Option<&Tls>,
+) -> Result<(), Ending> {
+    let mut refusals = Vec::new();
+    for (name, chosen) in &prepared.systems {
+        let mut trials = prepared.plan.trials.iter();
+        let Some(trial) = trials.find(|trial| trial.system == *name) else {
+            continue;
+        };
+        let variant = chosen.variant.as_deref();
+        let refusal = testbed.refusal(&chosen.file, variant, &trial.settings, tls);
+        refusals.extend(refusal.map_err(Ending::bad_input)?);
+    }
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(Ending::not_valid(format!(
+        "nothing was measured: {}\n  hint: check the address, the port, the user and that the system runs",
+        refusals.join("\n")
+    )))
+}

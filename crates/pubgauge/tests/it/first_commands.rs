@@ -1,0 +1,142 @@
+//! A command that somebody types first: studies by name, addresses that refuse, searches of strangers' servers.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use crate::common::*;
+
+/// The address of a port that nobody listens at.
+fn refusing_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("mqtt://{}", listener.local_addr().unwrap())
+}
+
+#[test]
+fn an_address_that_refuses_is_told_before_anything_is_measured() {
+    let place = Place::new();
+    let address = refusing_port();
+    let mosquitto = pubgauge_testing::mosquitto::Mosquitto::start();
+    let both = format!("{},{address}", mosquitto.address());
+    let done = place
+        .run(&["run", "--on", &both, "--rate", "10/s"])
+        .exits(2);
+    assert!(done.err.contains("nothing was measured"), "{}", done.err);
+    assert!(done.err.contains(&address), "{}", done.err);
+    assert!(done.err.contains("refused"), "{}", done.err);
+    assert!(!place.path_to("results").exists(), "a folder was made");
+    place.is_clean();
+}
+
+/// A server that answers each MQTT login with this code of CONNACK.
+fn answers_with(code: u8) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("mqtt://ann@{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let mut client = client;
+            let _ = client.read(&mut [0; 512]);
+            let _ = client.write_all(&[0x20, 2, 0, code]);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_wrong_password_is_told_before_anything_is_measured() {
+    let place = Place::new();
+    let address = answers_with(4);
+    let mut command = place.command(&["run", "--on", &address, "--rate", "10/s"]);
+    command.env("PUBGAUGE_PASSWORD", "Xy7-hunting-high");
+    let done = place.finish(command).exits(2);
+    assert!(done.err.contains("nothing was measured"), "{}", done.err);
+    assert!(done.err.contains("password"), "{}", done.err);
+    assert!(!done.err.contains("Xy7"), "{}", done.err);
+}
+
+#[test]
+fn a_search_asks_before_it_loads_an_address() {
+    let place = Place::new();
+    let address = refusing_port();
+    let done = place.run(&["find", "--on", &address]).exits(3);
+    assert!(done.err.contains("until it gives way"), "{}", done.err);
+    assert!(done.err.contains("--yes"), "{}", done.err);
+    // With the consent the address is tried.
+    let done = place.run(&["find", "--on", &address, "--yes"]).exits(2);
+    assert!(done.err.contains("nothing was measured"), "{}", done.err);
+}
+
+#[test]
+fn studies_that_come_with_the_program_are_found_by_name_anywhere() {
+    let place = Place::new();
+    for name in ["first-look", "ablation", "papers/kang2020", "kang2020"] {
+        let plan = place.run(&["plan", name, "--on", "mosquitto,zeromq-direct"]);
+        plan.exits(0);
+    }
+    let done = place.run(&["plan", "papers/kang2021"]).exits(3);
+    assert!(done.err.contains("papers/kang2020"), "{}", done.err);
+}
+
+#[test]
+fn only_the_cells_of_a_claim_are_planned() {
+    let place = Place::new();
+    let trials = |more: &[&str]| {
+        let mut args = vec!["plan", "claims", "--on", "mosquitto", "--json"];
+        args.extend(more);
+        let done = place.run(&args).exits(0);
+        let plan: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        plan["trials"].as_array().unwrap().len()
+    };
+    // C5 is about one payload of three, and two variants of the settings less one.
+    assert_eq!((trials(&[]), trials(&["--claim", "C5"])), (30, 5));
+    let done = place
+        .run(&["plan", "claims", "--on", "mosquitto", "--claim", "C55"])
+        .exits(3);
+    assert!(done.err.contains("did you mean `C5`"), "{}", done.err);
+}
+
+#[test]
+fn a_study_is_read_from_standard_input() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(repository("studies/claims.toml")).unwrap();
+    for (text, code, said) in [
+        (text, 0, "study claims"),
+        ("name = 7".to_owned(), 3, "standard input:1"),
+        (String::new(), 3, "standard input: is empty"),
+    ] {
+        let mut command = place.command(&["plan", "-", "--on", "mosquitto"]);
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let shown = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{shown}");
+        assert!(shown.contains(said), "{shown}");
+    }
+}
+
+#[test]
+fn a_guard_names_two_releases() {
+    let place = Place::new();
+    for (args, said) in [
+        (vec!["--old", "nats", "--new", "nats"], "is the old one"),
+        (
+            vec!["--old", "nats", "--new", "mosquitto", "--on", "nats"],
+            "--old and --new",
+        ),
+        (
+            vec!["--old", "nats", "--new", "mosquitto", "--margin", "5"],
+            "a percentage from",
+        ),
+        (vec!["--old", "nats"], "--new"),
+    ] {
+        let done = place.run(&[&["guard"], &args[..]].concat()).exits(3);
+        assert!(done.err.contains(said), "{}", done.err);
+    }
+}
