@@ -11,7 +11,7 @@ TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/
 ALL_FEATURES = $(TEST_FEATURES),pubgauge-collect/upload,pubgauge-collect/kafka
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet bench hostile fuzz deps deb static package-test clean
+.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet docs bench hostile fuzz deps deb static package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -57,8 +57,19 @@ lint-code:
 lint-without-dds:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
+# Of the code, and links of the pages.
 check-docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	python3 -B scripts/book.py
+
+# The pages of docs/ as a book with a search: target/book/html/index.html.
+MDBOOK = 0.5.4
+docs: target/tools/bin/mdbook
+	python3 -B scripts/book.py
+	target/tools/bin/mdbook build
+	@echo target/book/html/index.html
+target/tools/bin/mdbook:
+	$(CARGO) install --quiet --locked --debug --root target/tools --no-default-features --features search mdbook@$(MDBOOK)
 
 # Dependencies that nothing uses; licences, sources and advisories of those that are. With CARGO in its environment
 # cargo-machete expects to be a word of cargo's. Where the database of advisories cannot be reached, that is said.

@@ -17,6 +17,8 @@ mod check;
 mod collect;
 mod compare;
 mod crowd;
+#[cfg(test)]
+mod documented;
 mod drivers;
 mod endpoint;
 mod export;

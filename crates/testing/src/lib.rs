@@ -24,6 +24,7 @@ pub mod hostile;
 pub mod meddling;
 pub mod mosquitto;
 pub mod object_store;
+pub mod pages;
 mod places;
 pub mod program;
 mod server;

@@ -10,6 +10,7 @@ mod closed_outputs;
 mod collect;
 mod common;
 mod counters;
+mod documented;
 mod every_system;
 mod exposure;
 mod external;
