@@ -124,8 +124,10 @@ pub enum Verb {
 pub enum SchemaOf {
     /// Study files.
     Study,
-    /// `results.json`, and what `run --json` and `report --json` print.
+    /// `results.json`, and what `run --json` and `report --json` print beside the answer.
     Results,
+    /// The answer: `answer` in what `run --json` and `report --json` print.
+    Answer,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
     /// Collect files, as `pubgauge-collect schema` does.

@@ -7,7 +7,7 @@ use pubgauge_figures::figure::{Figure, Unit};
 use pubgauge_figures::{Distribution, Status};
 use pubgauge_quantities::shown;
 
-use crate::carries::Carries;
+use crate::answers::Carries;
 
 /// The meaning of a verdict.
 pub fn verdict(status: Status) -> &'static str {

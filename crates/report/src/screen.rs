@@ -3,10 +3,9 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::{Reason, Results, Status};
+use pubgauge_figures::{Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
@@ -321,27 +320,6 @@ impl<'a> Entry<'a> {
     fn name(&self) -> String {
         format!("{}, {}", self.cell.label, self.workload)
     }
-
-    /// Whether nothing can be told because other programs had the processors.
-    fn is_spoilt(&self) -> bool {
-        let is_open = !matches!(self.row.carries, Some(Carries::Yes | Carries::No));
-        let mut trials = self.cell.quoted().into_iter();
-        is_open && trials.all(spoilt_by_others)
-    }
-
-    /// Whether neither an answer nor a rate can be told.
-    fn says_nothing(&self) -> bool {
-        match self.row.carries {
-            Some(carries) => carries == Carries::CannotTell,
-            None => self.row.carried.is_none(),
-        }
-    }
-
-    /// The first reason of its verdict, the worst.
-    fn reason(&self) -> Option<&'a Reason> {
-        let trial = self.cell.quoted().first().copied();
-        trial.unwrap_or(self.cell.trials[0]).verdict.reasons.first()
-    }
 }
 
 /// Why the answer is *no*, or cannot be told, one line for a cause.
@@ -363,15 +341,16 @@ fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: u
     }
     let open = entries
         .iter()
-        .filter(|entry| entry.says_nothing() && !entry.is_spoilt());
-    let causes = grouped(open.map(|entry| (entry.reason().map(|reason| reason.rule), entry)));
+        .filter(|entry| entry.cell.says_nothing(entry.row.carries))
+        .filter(|entry| !entry.cell.is_spoilt(entry.row.carries));
+    let causes = grouped(open.map(|entry| (entry.cell.cause().map(|reason| reason.rule), entry)));
     for (_, alike) in causes.iter().take(EXPLAINED) {
         let entry = alike[0];
         let others = match alike.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more for this reason)"),
         };
-        let (why, advice) = match entry.reason() {
+        let (why, advice) = match entry.cell.cause() {
             Some(reason) => (reason.text.as_str(), reason.rule.advice()),
             None => (entry.row.decided_by.as_str(), ""),
         };
