@@ -3,9 +3,11 @@
 //!
 //! - [`tables`]: tidy tables of trials, flows, series, percentiles and searches.
 //! - [`mod@format`]: such a table as CSV, JSON or Parquet.
+//! - [`benchmark`]: figures for github-action-benchmark.
 //! - [`openmetrics`]: figures as OpenMetrics text.
 //! - [`check`]: outcomes that a gate depends on, as JUnit XML and as annotations of GitHub.
 
+pub mod benchmark;
 pub mod check;
 mod error;
 mod flat;

@@ -5,7 +5,7 @@
 //! - [`compare`]: a comparison as text.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
 //! - [`glossary`]: one line for each verdict and figure.
-//! - [`screen()`]: the answer on one screen of the terminal.
+//! - [`screen()`]: the answer on one screen of the terminal; [`markdown()`]: the same for CI.
 //! - [`table()`]: the result table of the terminal.
 //! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
 //!   readable table under each figure all come.
@@ -44,7 +44,7 @@ pub use answers::answers;
 pub use crowd::spoilt_trials;
 pub use page::{index, page};
 pub use pubgauge_conclusions::{naming, summary, wins};
-pub use screen::{Onward, screen};
+pub use screen::{Onward, markdown, screen};
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them

@@ -1,12 +1,15 @@
 //! The answer of a run on one screen of the terminal: a matrix of systems and workloads, what its words mean, what is decided,
 //! why the rest is not, and where to go on. The [table](crate::table()) has the figures behind it.
 
+mod markdown;
+
 use std::fmt::Write as _;
 
 use pubgauge_figures::{Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
+pub use self::markdown::markdown;
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
@@ -186,14 +189,15 @@ fn mark_words(bound: Bound) -> Option<&'static str> {
     }
 }
 
+/// The rows of the matrix.
+fn row_names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
+    let cells = columns.iter().flat_map(|column| &column.cells);
+    unique(cells.map(|(cell, _)| cell.row.as_str()))
+}
+
 /// Rows against workloads, in as many blocks as the width takes.
 fn matrix(out: &mut String, columns: &[Column<'_>], width: usize) {
-    let rows = unique(
-        columns
-            .iter()
-            .flat_map(|column| &column.cells)
-            .map(|(cell, _)| cell.row.as_str()),
-    );
+    let rows = row_names(columns);
     let first = rows
         .iter()
         .map(|row| row.chars().count())
