@@ -7,7 +7,7 @@ use pubgauge_figures::figure::Unit;
 use pubgauge_figures::search::{Axis, LimitedBy, NoteOf, Search};
 use pubgauge_figures::{AxisValue, Reason, Results, Rule, Status};
 use pubgauge_quantities::lists::grouped;
-use pubgauge_quantities::stats::{Ratio, mean};
+use pubgauge_quantities::stats::mean;
 use pubgauge_results::verdict::spoilt_by_others;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::cell::Cell;
 use crate::judgement::{JudgedRepeat, Judgement, demands, is_by_default};
 use crate::metric::{Bound, Contest};
 use crate::summary::{Summary, WorkloadCells};
-use crate::wins::{self, Contender, ContestResult, Outcome};
+use crate::wins::{self, Contender, ContestResult, Factor, Outcome};
 
 /// Name and version of the format.
 pub const FORMAT: &str = "pubgauge-answer/1";
@@ -34,11 +34,11 @@ pub struct RunAnswer {
     pub trials: TrialCounts,
     /// Each workload, in the order in which they ran.
     pub workloads: Vec<AnsweredWorkload>,
-    /// What searches found.
+    /// Limits that searches found.
     pub limits: Vec<Limit>,
     /// Why cells cannot be told, or are not carried: each cause once, the most frequent first.
     pub causes: Vec<Cause>,
-    /// What would tell more.
+    /// The things that would tell more.
     pub would_tell: WouldTell,
 }
 
@@ -195,20 +195,7 @@ pub struct ContestPlace {
     pub bound: Bound,
 }
 
-/// How many times apart two figures are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Factor {
-    /// The middle of the interval; absent where only a lower bound is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub times: Option<f64>,
-    /// Lower end of the 95 % interval.
-    pub low: f64,
-    /// Upper end; absent where only a lower bound is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-}
-
-/// What a search found.
+/// The limit that a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Limit {
     /// The system.
@@ -235,7 +222,7 @@ pub struct Limit {
     pub confirmed: Option<f64>,
     /// The reason why the search ended.
     pub bound: LimitedBy,
-    /// What gave way beyond the limit, in a sentence.
+    /// The part that gave way beyond the limit, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gave_way: Option<String>,
     /// Why the limit is not known better.
@@ -261,7 +248,7 @@ pub struct Cause {
     pub advice: &'static str,
 }
 
-/// What would tell more than is known.
+/// The things that would tell more than is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WouldTell {
     /// A machine on which nothing else runs: other programs spoilt trials.
@@ -424,23 +411,6 @@ impl ContestPlace {
             half_width: place.estimate.half_width.filter(|_| is_exact),
             repeats: place.estimate.n as u32,
             bound: place.bound,
-        }
-    }
-}
-
-impl Factor {
-    /// How many times apart, whichever of the two is the larger; from a lower bound no more than its lower end.
-    pub fn new(ratio: Ratio, bound: Bound) -> Factor {
-        let (low, times, high) = if ratio.ratio < 1.0 {
-            (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
-        } else {
-            (ratio.low, ratio.ratio, ratio.high)
-        };
-        let is_known = !matches!(bound, Bound::AtLeast | Bound::SettingBound);
-        Factor {
-            times: is_known.then_some(times),
-            low,
-            high: is_known.then_some(high),
         }
     }
 }

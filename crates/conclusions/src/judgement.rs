@@ -61,7 +61,7 @@ impl<'a> Judgement<'a> {
         Judgement { carries, judged }
     }
 
-    /// What decided.
+    /// The judgement that decided.
     pub fn decisive(&self) -> Option<&JudgedRepeat<'a>> {
         self.judged.first()
     }

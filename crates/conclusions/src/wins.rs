@@ -10,7 +10,6 @@ use pubgauge_quantities::stats::{self, Estimate, MOST_REPEATS, MeanInterval, Rat
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer::Factor;
 use crate::cell::Cell;
 use crate::metric::Bound;
 pub use crate::metric::Contest;
@@ -82,6 +81,36 @@ pub struct Contender {
     pub bound: Bound,
     /// Its figure over the best one's; absent for the best itself and with a single repeat.
     pub to_best: Option<Ratio>,
+}
+
+/// How many times apart two figures are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Factor {
+    /// The middle of the interval; absent where only a lower bound is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end; absent where only a lower bound is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl Factor {
+    /// How many times apart, whichever of the two is the larger; from a lower bound no more than its lower end.
+    pub fn new(ratio: Ratio, bound: Bound) -> Factor {
+        let (low, times, high) = if ratio.ratio < 1.0 {
+            (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
+        } else {
+            (ratio.low, ratio.ratio, ratio.high)
+        };
+        let is_known = !matches!(bound, Bound::AtLeast | Bound::SettingBound);
+        Factor {
+            times: is_known.then_some(times),
+            low,
+            high: is_known.then_some(high),
+        }
+    }
 }
 
 /// Ratio up to which two single figures count as equal: one repeat shows no spread, and differences

@@ -59,7 +59,7 @@ fn entry(
     let estimate = MeanInterval::mean_of(&values?)?;
     let figure = contest.figure();
     let (unit, scale) = match figure.unit {
-        Unit::Nanoseconds => ("ms", 1e-6),
+        Unit::Nanoseconds => ("ms", 1e6),
         Unit::PerSecond => ("msg/s", 1.0),
         Unit::MicrosecondsPerMessage => ("us/msg", 1.0),
         unit => (unit.symbol(), 1.0),
@@ -69,8 +69,8 @@ fn entry(
     Some(BenchmarkEntry {
         name: format!("{} / {} / {}", workload.name, cell.label, figure.name),
         unit,
-        value: estimate.mean * scale,
-        range: range.map(|half| format!("\u{b1} {}", shown::digits(half * scale))),
+        value: estimate.mean / scale,
+        range: range.map(|half| format!("\u{b1} {}", shown::digits(half / scale))),
         extra: format!(
             "{} valid of {repeats}, version {}",
             estimate.n, cell.trials[0].system.version

@@ -9,6 +9,7 @@
 
 pub mod benchmark;
 pub mod check;
+mod columns;
 mod error;
 mod flat;
 pub mod format;
@@ -17,6 +18,7 @@ mod parquet;
 mod table;
 pub mod tables;
 
+pub use columns::without_empty_columns;
 pub use error::FormatError;
 pub use format::Format;
 pub use table::{CellType, ExportColumn, RowError, Rows, Table};

@@ -1,5 +1,5 @@
 //! Tidy tables: a row for each observation, a column for each variable, the same columns for every
-//! run ([`Table::without_empty_columns`] leaves those out that a run has nothing in), units in the names. Every row names its run, trial and cell, so that tables can be joined,
+//! run ([`without_empty_columns`](crate::without_empty_columns) leaves those out that a run has nothing in), units in the names. Every row names its run, trial and cell, so that tables can be joined,
 //! and those of several runs concatenated.
 
 use hdrhistogram::Histogram;

@@ -6,7 +6,7 @@ use parquet::record::Field;
 use pubgauge_driver::Mapping;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::NamedRun;
-use pubgauge_export::{ExportColumn, Format, Table, benchmark, openmetrics};
+use pubgauge_export::{ExportColumn, Format, Table, benchmark, openmetrics, without_empty_columns};
 use pubgauge_figures::Messages;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::histogram::Interval;
@@ -282,7 +282,7 @@ fn loads_are_numbers_and_no_column_is_empty_throughout() {
         results: &results,
     };
     let all = whole(run.trials());
-    let trials = whole(Table::without_empty_columns(|| run.trials()).unwrap());
+    let trials = whole(without_empty_columns(|| run.trials()).unwrap());
     assert_eq!(*get(&trials, 0, "workload_payload_bytes"), json!(64.0));
     assert_eq!(*get(&trials, 0, "workload_rate_msgs_per_s"), json!(1_000.0));
     assert_eq!(*get(&trials, 0, "workload_publishers"), json!(1));
@@ -302,7 +302,7 @@ fn loads_are_numbers_and_no_column_is_empty_throughout() {
         }
     }
     // Of no rows nothing is known.
-    let none = whole(Table::without_empty_columns(|| run.searches()).unwrap());
+    let none = whole(without_empty_columns(|| run.searches()).unwrap());
     assert_eq!(none.columns, whole(run.searches()).columns);
 }
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_command::exit::{Ending, FINE, print, print_all, print_json};
 use pubgauge_export::tables::{NAMES, NamedRun};
-use pubgauge_export::{Format, FormatError, Table, benchmark, check, openmetrics};
+use pubgauge_export::{
+    Format, FormatError, Table, benchmark, check, openmetrics, without_empty_columns,
+};
 use pubgauge_figures::model::Results;
 use pubgauge_place::OpenFolder;
 use pubgauge_results::store;
@@ -216,7 +218,7 @@ fn contents(
         let table = if args.all_columns || wanted == "percentiles" {
             make()
         } else {
-            Table::without_empty_columns(make).map_err(Ending::not_valid)?
+            without_empty_columns(make).map_err(Ending::not_valid)?
         };
         contents.push(Content::new(name, |out| match format.write(table, out) {
             Ok(rows) => Ok(Some(rows)),

@@ -207,7 +207,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let words = match judgement.decisive() {
         Some(decisive) => Words {
             decided_by: decided_by(decisive, &judgement, cell.trials.len()),
-            ..words(decisive)
+            ..judgement_words(decisive)
         },
         None => rate_or_verdict(cell, carried.as_ref()),
     };
@@ -232,7 +232,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
 
 /// The figure that decided in full, in how many repeats, and what the others showed.
 fn decided_by(decisive: &JudgedRepeat<'_>, judgement: &Judgement<'_>, all: usize) -> String {
-    let mut text = words(decisive).decided_by;
+    let mut text = judgement_words(decisive).decided_by;
     match judgement.repeats(decisive.met) {
         some if some < all => text += &format!(" in {some} of {all} repeats"),
         _ => {}
@@ -243,7 +243,7 @@ fn decided_by(decisive: &JudgedRepeat<'_>, judgement: &Judgement<'_>, all: usize
     let met = judgement.judged.iter().find(|one| one.met == Some(true));
     let is_partly_met = decisive.met != Some(true) && judgement.repeats(Some(true)) < all;
     if let Some(met) = met.filter(|_| is_partly_met) {
-        text += &format!("; else {}", words(met).decided_by);
+        text += &format!("; else {}", judgement_words(met).decided_by);
     }
     text
 }
@@ -289,7 +289,7 @@ fn full_window<'a>(cell: &Cell<'a>) -> Option<(&'a PublisherWindow, &'a Reason)>
     })
 }
 
-fn words(judged: &JudgedRepeat<'_>) -> Words {
+fn judgement_words(judged: &JudgedRepeat<'_>) -> Words {
     match &judged.demand {
         Some((spec, bearing)) => words_of_demand(judged, spec, bearing),
         None if judged.met == Some(true) => {
@@ -405,7 +405,7 @@ mod tests {
             let trial = TrialBuilder::periodic(1_000.0, 1.0).carried(published);
             let trial = trial.build();
             let judged = by_demand(&trial, &spec);
-            (judged.met, judged.used, words(&judged))
+            (judged.met, judged.used, judgement_words(&judged))
         };
         let (is_met, used, met) = of(1_000.0);
         assert_eq!((is_met, used), (Some(true), 0.0));

@@ -22,6 +22,7 @@ mod comparisons;
 mod crowd;
 pub mod glossary;
 mod hosts;
+mod markdown;
 mod network;
 mod on_request;
 mod page;
@@ -42,9 +43,10 @@ use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
 pub use crowd::spoilt_trials;
+pub use markdown::markdown;
 pub use page::{index, page};
 pub use pubgauge_conclusions::{naming, summary, wins};
-pub use screen::{Onward, markdown, screen};
+pub use screen::{Onward, screen};
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them

@@ -1,15 +1,12 @@
 //! The answer of a run on one screen of the terminal: a matrix of systems and workloads, what its words mean, what is decided,
 //! why the rest is not, and where to go on. The [table](crate::table()) has the figures behind it.
 
-mod markdown;
-
 use std::fmt::Write as _;
 
 use pubgauge_figures::{Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
-pub use self::markdown::markdown;
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
@@ -64,7 +61,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
 }
 
 /// The study, its trials, and the machine with what others had of it.
-fn heading(results: &Results) -> String {
+pub(crate) fn heading(results: &Results) -> String {
     let trials: Vec<_> = results.standing().collect();
     let mut parts = vec![
         results.study.name.clone(),
@@ -89,16 +86,16 @@ fn heading(results: &Results) -> String {
 }
 
 /// One workload at one point of a varied load.
-struct Column<'a> {
+pub(crate) struct Column<'a> {
     /// Its name, and what else is known of it, in lines.
-    heading: Vec<String>,
+    pub heading: Vec<String>,
     workload: &'a str,
     /// The rows that ran it.
     cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
 }
 
 impl<'a> Column<'a> {
-    fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
+    pub fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
         self.cells.iter().find(|(cell, _)| cell.row == row).copied()
     }
 
@@ -112,7 +109,7 @@ impl<'a> Column<'a> {
     }
 }
 
-fn columns<'a>(
+pub(crate) fn columns<'a>(
     workloads: &'a [WorkloadCells<'a>],
     answers: &'a [WorkloadAnswer],
 ) -> Vec<Column<'a>> {
@@ -158,7 +155,7 @@ fn folded(text: &str, width: usize) -> Vec<String> {
 }
 
 /// One entry of the matrix: `yes  p99 0.32 ms`, `cannot tell`, `130 k/s`.
-fn entry(row: &RowAnswer) -> String {
+pub(crate) fn entry(row: &RowAnswer) -> String {
     match (row.carries, row.carried) {
         (Some(Carries::CannotTell), _) => Carries::CannotTell.as_str().to_owned(),
         (Some(carries), _) => format!("{:<4}{}", carries.as_str(), row.brief),
@@ -190,7 +187,7 @@ fn mark_words(bound: Bound) -> Option<&'static str> {
 }
 
 /// The rows of the matrix.
-fn row_names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
+pub(crate) fn row_names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
     let cells = columns.iter().flat_map(|column| &column.cells);
     unique(cells.map(|(cell, _)| cell.row.as_str()))
 }
@@ -265,7 +262,12 @@ fn block(
 }
 
 /// The demands, and the meaning of the marks at rates.
-fn meanings(out: &mut String, answers: &[WorkloadAnswer], columns: &[Column<'_>], width: usize) {
+pub(crate) fn meanings(
+    out: &mut String,
+    answers: &[WorkloadAnswer],
+    columns: &[Column<'_>],
+    width: usize,
+) {
     let asked = answers.iter().filter(|answer| !answer.asked.is_empty());
     let groups = grouped(asked.map(|answer| ((&answer.asked, answer.by_default), answer)));
     let several = groups.len() > 1;
@@ -327,7 +329,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Why the answer is *no*, or cannot be told, one line for a cause.
-fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
+pub(crate) fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
     let entries = Entry::in_columns(columns);
     let refused = entries
         .iter()
@@ -378,7 +380,7 @@ fn note_unexplained(out: &mut String, all: usize, noun: &str) {
 }
 
 /// Who is best at what, where that is decided, and what is not.
-fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
+pub(crate) fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
     let several = answers.len() > 1;
     let wins = || {
         answers
@@ -436,7 +438,7 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
 }
 
 /// The sentences that answer a study of bursts, windows, brokers or connections.
-fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
+pub(crate) fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
     let workloads = summary.workloads.iter();
     let all: Vec<String> = workloads
         .flat_map(|workload| table::sentences(results, workload))

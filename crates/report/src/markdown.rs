@@ -1,11 +1,13 @@
-//! The same answer in Markdown, for the summary of a step in CI.
+//! The answer of the screen in Markdown, for the summary of a step in CI.
 
 use std::fmt::Write as _;
 
 use pubgauge_figures::Results;
 
-use super::{Column, columns, decisions, heading, meanings, reasons, row_names, sentences};
 use crate::answers::{self, Carries, WorkloadAnswer};
+use crate::screen::{
+    Column, columns, decisions, entry, heading, meanings, reasons, row_names, sentences,
+};
 use crate::studies::escaped;
 use crate::summary::Summary;
 use crate::table;
@@ -60,16 +62,16 @@ fn matrix(out: &mut String, columns: &[Column<'_>]) {
     for row in row_names(columns) {
         let _ = write!(out, "| {} |", escaped(row));
         for column in columns {
-            let entry = match column.answer(row) {
+            let text = match column.answer(row) {
                 None => "not run".to_owned(),
                 Some((_, answer)) => match answer.carries {
                     Some(carries @ (Carries::Yes | Carries::No)) => {
                         format!("**{}** {}", carries.as_str(), escaped(&answer.brief))
                     }
-                    _ => escaped(&super::entry(answer)),
+                    _ => escaped(&entry(answer)),
                 },
             };
-            let _ = write!(out, " {entry} |");
+            let _ = write!(out, " {text} |");
         }
         out.push('\n');
     }
