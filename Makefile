@@ -11,7 +11,7 @@ TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/
 ALL_FEATURES = $(TEST_FEATURES),pubgauge-collect/upload,pubgauge-collect/kafka
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet docs bench hostile fuzz deps deb static package-test clean
+.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet docs bench hostile fuzz deps deb static package-test release lint-workflows clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -47,7 +47,7 @@ systems:
 test-fast:
 	$(CARGO) test --workspace --locked --lib --bins
 
-lint: lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet
+lint: lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet lint-workflows
 
 lint-code:
 	$(CARGO) fmt --all -- --check
@@ -94,6 +94,14 @@ check-msrv:
 	@if rustup toolchain install --no-self-update --profile minimal $(MSRV) >/dev/null 2>&1; then \
 	    CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=0 rustup run $(MSRV) cargo check --quiet --workspace --locked --target-dir target/msrv; \
 	else echo "not checked with Rust $(MSRV): rustup has no such toolchain here" >&2; fi
+
+# Workflows of hosted CI, with the shell scripts in them where shellcheck is here. Where Go is not, that is said.
+ACTIONLINT = 1.7.7
+lint-workflows:
+	@if [ -x target/tools/bin/actionlint ] || { command -v go >/dev/null 2>&1 && \
+	    GOBIN="$(CURDIR)/target/tools/bin" go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT); }; then \
+	    target/tools/bin/actionlint; \
+	else echo "workflows not checked: actionlint is built with Go, which is not here" >&2; fi
 
 check-fuzz:
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
@@ -145,6 +153,13 @@ package-test:
 	./scripts/package-test.sh target/debian/pubgauge_*.deb target/debian/pubgauge-collect_*.deb
 	./scripts/static-test.sh "$$(CARGO="$(CARGO)" ./scripts/static.sh)"
 	./scripts/static-test.sh "$$(CARGO="$(CARGO)" ./scripts/static.sh pubgauge-collect)"
+
+# Wheel, Debian packages, archives of the static programs, image and checksums in target/release-VERSION, each tried; as
+# root, on Debian. PARTS="static wheel" makes these alone.
+PARTS =
+release:
+	./scripts/install-deps.sh package
+	CARGO="$(CARGO)" ./scripts/release.sh $(PARTS)
 
 deps:
 	./scripts/install-deps.sh test

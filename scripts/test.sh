@@ -25,7 +25,7 @@ group() { # NAME COMMAND...
 group build tests --no-run
 [ -z "$failed" ] || exit 1
 lints="lint-code ratchet"
-[ "$what" = gate ] || lints="lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet"
+[ "$what" = gate ] || lints="lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet lint-workflows"
 for lint in $lints; do
     group "$lint" make -s "$lint" CARGO="$CARGO"
 done

@@ -27,9 +27,11 @@ pub use file::{
 pub use kafka::{Kafka, Sasl};
 pub use upload::Upload;
 
+use pubgauge_quantities::schema::published;
+
 /// The JSON Schema of collect files.
 pub fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(CollectFile);
     schema.insert("title".into(), "pubgauge collect file".into());
-    schema.to_value()
+    published(schema, "pubgauge-collect").to_value()
 }

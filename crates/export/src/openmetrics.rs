@@ -122,25 +122,38 @@ fn searches(text: &mut Text, run: &str, results: &Results) {
         text.family(name, MetricType::Gauge, "", help);
         for (number, search) in results.searches.iter().enumerate() {
             let number = number.to_string();
-            let axes = axes(&search.axes);
             let labels = [
                 ("run", run),
                 ("study", &results.study.name),
                 ("system", &search.system),
                 ("workload", &search.workload),
                 ("settings", &search.settings),
-                ("axes", &axes),
-                ("search", &number),
-                ("axis", search.axis.name()),
             ];
+            let varied = axis_labels(&search.axes);
+            let varied = varied.iter().map(|(name, value)| (&**name, &**value));
+            let own = [("search", &*number), ("axis", search.axis.name())];
+            let more: Vec<(&str, &str)> = varied.chain(own).collect();
             if let Some(value) = of(search) {
-                text.sample("", &labels, &[], value);
+                text.sample("", &labels, &more, value);
             }
         }
     }
 }
 
-/// Values of axes as one label: `payload=64B, rate=5k/s`.
+/// A label for each axis of the grid: `axis_payload="64B"`.
+fn axis_labels(axes: &[AxisValue]) -> Vec<(String, String)> {
+    let labels = axes.iter();
+    let labels = labels.map(|axis| (axis_name(&axis.name), axis.value.clone()));
+    labels.collect()
+}
+
+/// The name of an axis as part of a label or a column: `axis_settings_safe_in_flight`.
+pub(crate) fn axis_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("axis_{}", name.chars().map(plain).collect::<String>())
+}
+
+/// Values of axes as one text: `payload=64B, rate=5k/s`.
 pub(crate) fn axes(axes: &[AxisValue]) -> String {
     let pairs = axes.iter();
     let pairs: Vec<String> = pairs.map(|a| format!("{}={}", a.name, a.value)).collect();
@@ -169,7 +182,7 @@ fn summary(text: &mut Text, named: &Named, d: &Distribution) {
 
 /// The labels of a trial.
 struct Named {
-    labels: Vec<(&'static str, String)>,
+    labels: Vec<(String, String)>,
 }
 
 impl Named {
@@ -190,17 +203,24 @@ impl Named {
             ("system", trial.system.name.clone()),
             ("workload", trial.workload.name.clone()),
             ("settings", trial.settings_name.clone()),
-            ("axes", axes(&trial.axes)),
-            ("repeat", trial.repeat.to_string()),
         ];
+        let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+        let repeat = ("repeat", trial.repeat.to_string());
+        let after = [repeat].into_iter().chain(step).map(owned);
+        let labels = labels.into_iter().map(owned);
         Named {
-            labels: labels.into_iter().chain(step).collect(),
+            labels: labels
+                .chain(axis_labels(&trial.axes))
+                .chain(after)
+                .collect(),
         }
     }
 
     fn labels(&self) -> Vec<(&str, &str)> {
         let pairs = self.labels.iter();
-        pairs.map(|(name, value)| (*name, value.as_str())).collect()
+        pairs
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
     }
 }
 

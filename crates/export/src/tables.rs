@@ -1,5 +1,5 @@
 //! Tidy tables: a row for each observation, a column for each variable, the same columns for every
-//! run, units in the names. Every row names its run, trial and cell, so that tables can be joined,
+//! run ([`without_empty_columns`](crate::without_empty_columns) leaves those out that a run has nothing in), units in the names. Every row names its run, trial and cell, so that tables can be joined,
 //! and those of several runs concatenated.
 
 use hdrhistogram::Histogram;
@@ -11,7 +11,7 @@ use pubgauge_figures::window::WindowFigures;
 use serde_json::Value;
 
 use crate::flat::Flat;
-use crate::openmetrics::axes;
+use crate::openmetrics::{axes, axis_name};
 use crate::table::{CellType, ExportColumn, RowError, Table};
 
 /// The names of the tables, in order.
@@ -68,6 +68,7 @@ impl<'a> NamedRun<'a> {
             ("search", CellType::Integer),
             ("search_purpose", CellType::Text),
             ("search_load", CellType::Real),
+            ("qos", CellType::Integer),
             ("reasons", CellType::Text),
             ("errors", CellType::Text),
             ("lost_share", CellType::Real),
@@ -79,10 +80,11 @@ impl<'a> NamedRun<'a> {
         self.table("trials", own, flat, |trial| {
             let step = trial.search;
             let members = extremes(&trial.groups);
-            let own: [Value; 8] = [
+            let own: [Value; 9] = [
                 step.map(|step| step.search).into(),
                 serialized(step.map(|step| step.purpose)),
                 step.and_then(|step| step.load).into(),
+                qos(trial).into(),
                 trial.verdict.sentences().join("; ").into(),
                 trial.errors.join("; ").into(),
                 share(trial.shortfall.lost, trial.messages.expected),
@@ -240,7 +242,7 @@ impl<'a> NamedRun<'a> {
     ) -> Table<'a> {
         let axes = self.axes();
         let of_axes = axes.iter().map(|name| ExportColumn {
-            name: format!("axis_{}", name.replace(['.', '-'], "_")),
+            name: axis_name(name),
             kind: CellType::Text,
         });
         let keys = KEYS.into_iter().map(column).chain(of_axes);
@@ -337,6 +339,15 @@ fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<R
     rows
 }
 
+/// The quality of service of MQTT that messages were published with: what the driver says that reliability became. Absent for
+/// a protocol that has none.
+fn qos(trial: &Trial) -> Option<u32> {
+    let mut mappings = trial.mappings.iter();
+    let became = mappings.find(|mapping| mapping.setting == "reliability")?;
+    let digit = became.native.strip_prefix("QoS ")?.chars().next()?;
+    digit.to_digit(10)
+}
+
 /// The distribution of a measure of [`LOGS`] over a trial.
 fn of_trial<'t>(trial: &'t Trial, measure: &str) -> Option<&'t Distribution> {
     match measure {
@@ -398,6 +409,11 @@ const SEARCHES: [(&str, CellType, &str); 21] = [
     ("burst_msgs_per_s", CellType::Real, "/bursts/msgs_per_s"),
     ("burst_arrival_ns", CellType::Integer, "/bursts/arrival_ns"),
 ];
+
+/// Whether a column of this name identifies a trial.
+pub(crate) fn is_key(name: &str) -> bool {
+    KEYS.iter().any(|(key, _)| *key == name)
+}
 
 fn column((name, kind): (&str, CellType)) -> ExportColumn {
     ExportColumn {

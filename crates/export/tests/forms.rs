@@ -3,9 +3,10 @@
 use hdrhistogram::Histogram;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
+use pubgauge_driver::Mapping;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::NamedRun;
-use pubgauge_export::{ExportColumn, Format, Table, openmetrics};
+use pubgauge_export::{ExportColumn, Format, Table, benchmark, openmetrics, without_empty_columns};
 use pubgauge_figures::Messages;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::histogram::Interval;
@@ -172,7 +173,7 @@ fn searches_are_columns_of_their_trials_and_a_table() {
 fn openmetrics_of_a_search_is_well_formed() {
     let text = well_formed(&with_a_search());
     for line in [
-        "workload=\"fleet\",settings=\"default\",axes=\"payload=64B\",search=\"0\",axis=\"rate\"} 39500",
+        "workload=\"fleet\",settings=\"default\",axis_payload=\"64B\",search=\"0\",axis=\"rate\"} 39500",
         "repeat=\"1\",search=\"0\",load=\"40000\",trial=\"4\"",
         "# TYPE pubgauge_search_high gauge",
     ] {
@@ -257,6 +258,90 @@ fn a_row_for_each_observation_with_what_tells_it_apart() {
     assert_eq!(*get(percentiles, 27, "flow"), Value::Null, "both flows");
     assert_eq!(*get(percentiles, 27, "count"), json!(3000));
     assert_eq!(*get(percentiles, 27 + 5, "value_ns"), json!(500_170_751));
+}
+
+/// A load is read as numbers, whether or not a grid varies it, and a reader is not shown what nothing has a value in.
+#[test]
+fn loads_are_numbers_and_no_column_is_empty_throughout() {
+    let mut results = results();
+    for trial in &mut results.trials {
+        trial.axes.clear();
+        trial.workload.payload_bytes = Some(64.0);
+        trial.workload.rate_msgs_per_s = Some(1_000.0);
+    }
+    let reliability = |native: &str| Mapping {
+        setting: "reliability".into(),
+        value: "default".into(),
+        native: native.into(),
+        term: None,
+    };
+    results.trials[0].mappings = vec![reliability("QoS 1 published, QoS 2 subscribed")];
+    results.trials[1].mappings = vec![reliability("publisher confirms")];
+    let run = NamedRun {
+        name: "night-1",
+        results: &results,
+    };
+    let all = whole(run.trials());
+    let trials = whole(without_empty_columns(|| run.trials()).unwrap());
+    assert_eq!(*get(&trials, 0, "workload_payload_bytes"), json!(64.0));
+    assert_eq!(*get(&trials, 0, "workload_rate_msgs_per_s"), json!(1_000.0));
+    assert_eq!(*get(&trials, 0, "workload_publishers"), json!(1));
+    assert_eq!(*get(&trials, 0, "qos"), json!(1));
+    assert_eq!(*get(&trials, 1, "qos"), Value::Null);
+    assert!(trials.columns.len() < all.columns.len() - 50);
+    for (at, column) in trials.columns.iter().enumerate() {
+        let mut cells = trials.rows.iter().map(|row| &row[at]);
+        let identifies = ["settings", "system_version"].contains(&column.name.as_str());
+        assert!(
+            identifies || cells.any(|cell| !cell.is_null() && *cell != ""),
+            "{} is empty",
+            column.name
+        );
+        for row in 0..trials.rows.len() {
+            assert_eq!(trials.rows[row][at], *get(&all, row, &column.name));
+        }
+    }
+    // Of no rows nothing is known.
+    let none = whole(without_empty_columns(|| run.searches()).unwrap());
+    assert_eq!(none.columns, whole(run.searches()).columns);
+}
+
+/// What github-action-benchmark reads: a list of name, unit and value, less or more of which is better.
+#[test]
+fn entries_of_a_benchmark_are_of_valid_trials_and_say_their_unit() {
+    let flat_out = |system: &str, repeat, per_s| {
+        let trial = TrialBuilder::flat_out(per_s, 2.0).system(system);
+        trial.workload("flood").repeat(repeat).build()
+    };
+    let mut results = results();
+    results.trials.push(flat_out("nats", 1, 90e3));
+    results.trials.push(flat_out("nats", 2, 110e3));
+    let [smaller, bigger] = benchmark::entries(&results);
+    let p99 = smaller.iter().find(|of| of.name.ends_with("latency.p99"));
+    let p99 = p99.unwrap();
+    assert_eq!((p99.unit, p99.value), ("ms", 990.380031));
+    assert!(p99.name.starts_with("w / mosquitto"), "{}", p99.name);
+    assert_eq!(p99.range, None);
+    assert!(
+        p99.extra.starts_with("1 valid of 1 repeat"),
+        "{}",
+        p99.extra
+    );
+    assert!(
+        !smaller.iter().any(|of| of.name.contains("far")),
+        "a lossy one has no figure"
+    );
+    let [rate] = &bigger[..] else {
+        panic!("{bigger:#?}")
+    };
+    assert_eq!(
+        (rate.name.as_str(), rate.unit, rate.value),
+        ("flood / nats / delivered-rate", "msg/s", 100e3)
+    );
+    assert!(rate.range.as_ref().unwrap().starts_with("\u{b1} "));
+    let file: Value = serde_json::from_str(&benchmark::text(&bigger)).unwrap();
+    assert_eq!(file[0]["value"], json!(100e3));
+    assert!(file[0]["name"].is_string() && file[0]["unit"].is_string());
 }
 
 fn written(format: Format, table: &Whole) -> Vec<u8> {

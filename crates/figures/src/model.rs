@@ -35,7 +35,7 @@ pub const FORMAT: &str = "pubgauge-results/2";
 /// The file `results.json` of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
-    /// [`FORMAT`].
+    /// Name and version of the format: `pubgauge-results/2`.
     pub format: String,
     /// Where it ran.
     pub machine: Machine,

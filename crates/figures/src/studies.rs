@@ -23,7 +23,7 @@ pub enum StudiesError {
 /// Studies that were run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Studies {
-    /// [`FORMAT`].
+    /// Name and version of the format: `pubgauge-claims/1`.
     pub format: String,
     /// Each study, in the order of their names.
     pub studies: Vec<StudyOutcome>,

@@ -141,8 +141,10 @@ pub enum Verb {
 pub enum SchemaOf {
     /// Study files.
     Study,
-    /// `results.json`, and what `run --json` and `report --json` print.
+    /// `results.json`, and what `run --json` and `report --json` print beside the answer.
     Results,
+    /// The answer: `answer` in what `run --json` and `report --json` print.
+    Answer,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
     /// Collect files, as `pubgauge-collect schema` does.
@@ -620,8 +622,11 @@ pub struct ExportArgs {
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',',
           value_parser = pubgauge_export::tables::NAMES)]
     pub table: Vec<String>,
+    /// Also columns without a value in any row, so that the tables of all runs have the same ones.
+    #[arg(long)]
+    pub all_columns: bool,
     /// Folder for the files; `export` in that of the run if absent. `-` writes one table,
-    /// OpenMetrics, JUnit XML or claims to standard output.
+    /// OpenMetrics, JUnit XML, Markdown or claims to standard output.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Options of output.
@@ -642,6 +647,10 @@ pub enum ExportFormat {
     Openmetrics,
     /// Criteria and trials as the test cases of JUnit XML.
     Junit,
+    /// The answer as a table in Markdown, for the summary of a step in CI: `answer.md`.
+    Markdown,
+    /// Figures of the action github-action-benchmark: `benchmark-smaller.json`, `benchmark-bigger.json`.
+    GithubBenchmark,
     /// Outcomes of the claims, with both figures: `claims.json`.
     Claims,
 }

@@ -12,6 +12,7 @@ use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
+use pubgauge_quantities::schema::published;
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::Testbed;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub fn study_schema() -> Value {
         "additionalProperties": false,
         "properties": all().native_schemas().collect::<BTreeMap<_, _>>(),
     });
-    schema
+    published(schema, "pubgauge-study").to_value()
 }
 
 /// Makes every property `native` a reference.

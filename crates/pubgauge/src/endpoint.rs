@@ -264,11 +264,49 @@ fn trial(text: &mut Text, current: &Current) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
     use super::*;
     use pubgauge_command::http::MAX_REQUEST;
+    use serde_json::Value;
+
+    /// The dashboard asks for nothing that the endpoint does not have, and shows all of it.
+    #[test]
+    fn the_dashboard_shows_what_the_endpoint_has() {
+        let current = Current {
+            live: Live {
+                latency: Some(LatencyLive::default()),
+                ..Live::default()
+            },
+            ..Current::default()
+        };
+        let shown = LiveFigures {
+            current: Some(current),
+            ..LiveFigures::default()
+        };
+        let text = text(&shown, 1);
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| line.split(['{', ' ']).next());
+        let there: BTreeSet<&str> = names.collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-dashboard.json");
+        let document = std::fs::read_to_string(path).unwrap();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = document.split(|c| !is_of_name(c));
+        let dashboard: Value = serde_json::from_str(&document).unwrap();
+        let label = "pubgauge_live_phase";
+        let asked: BTreeSet<&str> = words.filter(|word| word.starts_with("pubgauge_")).collect();
+        assert!(asked.contains(label) && there.contains(label));
+        let unknown: Vec<_> = asked.difference(&there).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        // How many answers were given is told by Prometheus itself.
+        let left: Vec<_> = there.difference(&asked).collect();
+        assert_eq!(left, [&"pubgauge_scrapes_total"]);
+        let panels = dashboard["panels"].as_array().unwrap();
+        let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
+        assert_eq!(ids.len(), panels.len());
+    }
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();

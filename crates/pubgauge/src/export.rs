@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_command::exit::{Ending, FINE, print, print_all, print_json};
 use pubgauge_export::tables::{NAMES, NamedRun};
-use pubgauge_export::{Format, FormatError, Table, check, openmetrics};
+use pubgauge_export::{
+    Format, FormatError, Table, benchmark, check, openmetrics, without_empty_columns,
+};
 use pubgauge_figures::model::Results;
 use pubgauge_place::OpenFolder;
 use pubgauge_results::store;
@@ -84,6 +86,12 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
         let hint = format!("name it: --table {}", NAMES.join(" or "));
         return Err(wrong("--out -: one table can be written there", &hint));
     }
+    if to_stdout && args.format == ExportFormat::GithubBenchmark {
+        return Err(wrong(
+            "--out -: this form is two files",
+            "name a folder: --out DIR",
+        ));
+    }
     if to_stdout && args.output.json {
         return Err(wrong(
             "--out - with --json: both write to standard output",
@@ -142,7 +150,11 @@ fn tabular(format: ExportFormat) -> Option<Format> {
         ExportFormat::Csv => Some(Format::Csv),
         ExportFormat::Json => Some(Format::Json),
         ExportFormat::Parquet => Some(Format::Parquet),
-        ExportFormat::Openmetrics | ExportFormat::Junit | ExportFormat::Claims => None,
+        ExportFormat::Openmetrics
+        | ExportFormat::Junit
+        | ExportFormat::Markdown
+        | ExportFormat::GithubBenchmark
+        | ExportFormat::Claims => None,
     }
 }
 
@@ -167,6 +179,19 @@ fn contents(
 ) -> Result<Vec<Content>, Ending> {
     let Some(format) = tabular else {
         let content = match args.format {
+            ExportFormat::GithubBenchmark => {
+                let [smaller, bigger] = benchmark::entries(results);
+                return [
+                    ("benchmark-smaller.json", smaller),
+                    ("benchmark-bigger.json", bigger),
+                ]
+                .into_iter()
+                .map(|(name, entries)| Content::of_text(name, &benchmark::text(&entries)))
+                .collect();
+            }
+            ExportFormat::Markdown => {
+                Content::of_text("answer.md", &pubgauge_report::markdown(results))
+            }
             ExportFormat::Junit => {
                 let suite = format!("pubgauge {}", results.study.name);
                 let text = check::junit(&suite, &gate::of_run(results));
@@ -188,7 +213,13 @@ fn contents(
             continue;
         }
         let name = format!("{wanted}.{}", format.extension());
-        let table = table(&run, wanted, &args.dir);
+        let make = || table(&run, wanted, &args.dir);
+        // Of percentiles no column is ever empty, and making them takes long.
+        let table = if args.all_columns || wanted == "percentiles" {
+            make()
+        } else {
+            without_empty_columns(make).map_err(Ending::not_valid)?
+        };
         contents.push(Content::new(name, |out| match format.write(table, out) {
             Ok(rows) => Ok(Some(rows)),
             Err(FormatError::Row(why)) => Err(Ending::not_valid(why)),

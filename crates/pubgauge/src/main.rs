@@ -108,6 +108,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                     serde_json::to_string_pretty(&drivers::study_schema()).unwrap_or_default()
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
+                SchemaOf::Answer => pubgauge_conclusions::answer::schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
                 SchemaOf::Collect => return collect::become_program(["schema"]),
             };

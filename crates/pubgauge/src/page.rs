@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::borrow::Cow;
 
 use pubgauge_command::exit::{Ending, print, print_lines};
+use pubgauge_conclusions::answer::RunAnswer;
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::Results;
 use pubgauge_place::shell::quoted;
@@ -26,7 +27,7 @@ pub enum Detail {
     Answer,
     /// The figures behind it, then the answer.
     Figures,
-    /// All of them as JSON.
+    /// All of them as JSON, with the answer.
     Json,
 }
 
@@ -44,7 +45,8 @@ impl Detail {
 /// Prints the results of the run in a folder, with the path of the page if there is one.
 pub fn print_results(results: &Results, folder: &Path, page: Option<&Path>, detail: Detail) {
     if detail == Detail::Json {
-        return print_lines(|out| store::write_json(results, out));
+        let answer = RunAnswer::new(results);
+        return print_lines(|out| store::write_json_with(results, Some(("answer", &answer)), out));
     }
     if detail == Detail::Figures {
         let table = pubgauge_report::table(results, width());

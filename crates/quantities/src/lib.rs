@@ -5,12 +5,13 @@
 //! - [`shown`]: numbers with units for readers: measured ones in three digits, given ones in full.
 //! - [`stats`]: estimates over repeats with their intervals, quantiles, lines.
 //! - [`spelling`]: the name that was meant by a wrong one.
-//! - [`lists`]: lists without repeats; [`text`]: lines of limited width.
+//! - [`lists`]: lists without repeats; [`text`]: lines of limited width; [`schema`]: JSON Schemas as they are published.
 
 #![forbid(unsafe_code)]
 
 pub mod lists;
 mod quoted;
+pub mod schema;
 mod share;
 pub mod shown;
 pub mod spelling;

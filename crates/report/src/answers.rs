@@ -1,18 +1,20 @@
 //! The answers of a run: which rows carry their load, by what figure, with how much to spare and at
 //! what cost; and who wins at what. Table and page show them; `serde` writes them as JSON.
 
-use std::collections::BTreeSet;
-
-use pubgauge_figures::criterion::{Comparator, CriterionSpec, default_for};
+use pubgauge_conclusions::judgement::{JudgedRepeat, Judgement, is_by_default, is_upper};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec};
 use pubgauge_figures::figure::{Figure, Unit, figure};
 use pubgauge_figures::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::criterion::bearing;
-use pubgauge_results::verdict::failures_decide;
+use pubgauge_results::criterion::Bearing;
 use serde::Serialize;
 
-pub use crate::carries::Carries;
+pub use pubgauge_conclusions::Carries;
+pub use pubgauge_conclusions::answer::CarriedRate;
+pub(crate) use pubgauge_conclusions::judgement::demands;
+
+use crate::glossary;
 use crate::summary::{Bound, Carried, Cell, Summary, WorkloadCells};
 use crate::wins::{Contest, Outcome, answer};
 
@@ -75,15 +77,6 @@ pub struct RowAnswer {
     pub cpu_us_per_msg: Option<f64>,
 }
 
-/// A rate, and how it bounds what the system can deliver.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct CarriedRate {
-    /// Deliveries per second, mean over repeats.
-    pub msgs_per_s: f64,
-    /// Whether the system can deliver exactly this, or more.
-    pub bound: Bound,
-}
-
 /// The answers of a run, workload by workload.
 pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
     let summary = Summary::summarize(results);
@@ -115,7 +108,7 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
             Win {
                 at: at.clone(),
                 what: contest.superlative,
-                meaning: contest.meaning(),
+                meaning: glossary::figure(contest.term),
                 outcome: answer.outcome(),
                 who: answer.winner_sentence(),
                 lead: answer.lead(),
@@ -143,7 +136,7 @@ pub(crate) fn demands_in_words(
     let by_default = workload
         .cells
         .iter()
-        .any(|cell| defaulted(cell.trials[0], specs));
+        .any(|cell| is_by_default(cell.trials[0], specs));
     // Settings that drop messages, and a study that allows losses, leave a trial valid that lost some.
     let mut trials = workload.cells.iter().flat_map(|cell| &cell.trials);
     let losses = if trials.any(|t| t.verdict.status == Status::Valid && t.shortfall.lost > 0) {
@@ -155,28 +148,6 @@ pub(crate) fn demands_in_words(
     let others = others.into_iter().filter(|_| by_default);
     let asked = others.chain(demands.iter().map(demand)).collect();
     (asked, by_default)
-}
-
-/// The demands on a workload: the study's criteria that apply to it, and pubgauge's default where
-/// none applies to a row.
-pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> Vec<CriterionSpec> {
-    let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
-    let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
-    let own = specs.iter().filter(bears).cloned();
-    let mut all: Vec<CriterionSpec> = own.collect();
-    // Paths of different lengths have different ones.
-    for trial in trials().filter(|trial| defaulted(trial, specs)) {
-        let default = default_for(trial);
-        if !all.contains(&default) {
-            all.push(default);
-        }
-    }
-    all
-}
-
-/// Whether only the default applies to a trial.
-fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
-    !trial.workload.flat_out && !specs.iter().any(|spec| spec.filter.lets_through(trial))
 }
 
 /// A criterion in a few words: `readings: p99 <= 100 ms`.
@@ -222,89 +193,34 @@ fn figure_words(spec: &CriterionSpec) -> String {
     }
 }
 
-/// The outcome of one criterion for one repeat.
-struct Said {
-    repeat: u32,
-    met: Option<bool>,
-    /// The used share of what is allowed; 1 is the limit.
-    used: f64,
+/// The words for what decided.
+struct Words {
     figure: String,
     brief: String,
     decided_by: String,
     reason: Option<String>,
-    /// It failed, and too many other repeats were disturbed by the machine for that to decide.
-    outvoted: bool,
 }
 
 fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let carried = cell.carried();
-    let mut said: Vec<Said> = cell
-        .trials
-        .iter()
-        .flat_map(|trial| of_trial(trial, specs))
-        .collect();
-    let has_failed = |trial: &Trial| {
-        let mut of_repeat = said.iter().filter(|said| said.repeat == trial.repeat);
-        of_repeat.any(|said| said.met == Some(false))
-    };
-    if !failures_decide(&cell.trials, has_failed) {
-        let failures = said.iter_mut().filter(|said| said.met == Some(false));
-        failures.for_each(|said| {
-            said.met = None;
-            said.outvoted = true;
-        });
-    }
-    // A failure decides first, then an undecided one, then the one nearest to failing.
-    let rank = |said: &Said| (said.met != Some(false), said.met.is_some());
-    said.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.used.total_cmp(&a.used)));
-    let carries = said.first().map(|decisive| match decisive.met {
-        Some(true) => Carries::Yes,
-        Some(false) => Carries::No,
-        None => Carries::CannotTell,
-    });
-    let (figure, decided_by, reason) = match said.first() {
-        Some(decisive) => {
-            let in_repeats = |met: Option<bool>| {
-                let alike = said.iter().filter(|said| said.met == met);
-                let repeats: BTreeSet<u32> = alike.map(|said| said.repeat).collect();
-                repeats.len()
-            };
-            let all = cell.trials.len();
-            let mut words = decisive.decided_by.clone();
-            match in_repeats(decisive.met) {
-                some if some < all => words += &format!(" in {some} of {all} repeats"),
-                _ => {}
-            }
-            if said.iter().any(|said| said.outvoted) {
-                words += "; the machine was too busy in other repeats to tell whose doing it was";
-            }
-            let met = said.iter().find(|said| said.met == Some(true));
-            if let Some(met) =
-                met.filter(|_| decisive.met != Some(true) && in_repeats(Some(true)) < all)
-            {
-                words += &format!("; else {}", met.decided_by);
-            }
-            (decisive.figure.clone(), words, decisive.reason.clone())
-        }
+    let judgement = Judgement::new(cell, specs);
+    let words = match judgement.decisive() {
+        Some(decisive) => Words {
+            decided_by: decided_by(decisive, &judgement, cell.trials.len()),
+            ..judgement_words(decisive)
+        },
         None => rate_or_verdict(cell, carried.as_ref()),
     };
-    let times_better = said
-        .first()
-        .filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Contest::CPU_PER_MESSAGE.value(t);
-    let brief = match said.first() {
-        Some(decisive) => decisive.brief.clone(),
-        None => figure.clone(),
-    };
     RowAnswer {
         row: cell.label.clone(),
-        brief,
+        brief: words.brief,
         system: cell.system.clone(),
-        carries,
-        figure,
-        decided_by,
-        reason,
-        times_better: times_better.map(|said| 1.0 / said.used),
+        carries: judgement.carries,
+        figure: words.figure,
+        decided_by: words.decided_by,
+        reason: words.reason,
+        times_better: judgement.times_better(),
         headroom: headroom(cell),
         carried: carried.map(|c| CarriedRate {
             msgs_per_s: c.estimate.mean,
@@ -314,21 +230,53 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     }
 }
 
-/// The rate of a row of which nothing is asked, or else its verdict: in short, in full, and the reason.
-fn rate_or_verdict(cell: &Cell<'_>, carried: Option<&Carried>) -> (String, String, Option<String>) {
+/// The figure that decided in full, in how many repeats, and what the others showed.
+fn decided_by(decisive: &JudgedRepeat<'_>, judgement: &Judgement<'_>, all: usize) -> String {
+    let mut text = judgement_words(decisive).decided_by;
+    match judgement.repeats(decisive.met) {
+        some if some < all => text += &format!(" in {some} of {all} repeats"),
+        _ => {}
+    }
+    if judgement.judged.iter().any(|one| one.outvoted) {
+        text += "; the machine was too busy in other repeats to tell whose doing it was";
+    }
+    let met = judgement.judged.iter().find(|one| one.met == Some(true));
+    let is_partly_met = decisive.met != Some(true) && judgement.repeats(Some(true)) < all;
+    if let Some(met) = met.filter(|_| is_partly_met) {
+        text += &format!("; else {}", judgement_words(met).decided_by);
+    }
+    text
+}
+
+/// The words for a row of which nothing is asked: its rate, or else its verdict.
+fn rate_or_verdict(cell: &Cell<'_>, carried: Option<&Carried>) -> Words {
     let Some(carried) = carried else {
-        let verdict = &cell.typical().verdict;
-        let word = verdict.status.as_str().to_owned();
-        let reason = verdict.reasons.first().map(|reason| reason.text.clone());
-        return (word.clone(), word, reason);
+        return verdict_words(cell.typical());
     };
-    match full_window(cell) {
+    let (decided_by, reason) = match full_window(cell) {
         Some((window, reason)) if carried.bound == Bound::SettingBound => (
-            carried.short(),
             format!("{} ({window})", carried.short()),
             Some(reason.text.clone()),
         ),
-        _ => (carried.short(), carried.to_string(), None),
+        _ => (carried.to_string(), None),
+    };
+    Words {
+        figure: carried.short(),
+        brief: carried.short(),
+        decided_by,
+        reason,
+    }
+}
+
+/// The verdict of a trial, with its first reason.
+fn verdict_words(trial: &Trial) -> Words {
+    let word = trial.verdict.status.as_str().to_owned();
+    let reason = trial.verdict.reasons.first();
+    Words {
+        figure: word.clone(),
+        brief: word.clone(),
+        decided_by: word,
+        reason: reason.map(|reason| reason.text.clone()),
     }
 }
 
@@ -341,126 +289,64 @@ fn full_window<'a>(cell: &Cell<'a>) -> Option<(&'a PublisherWindow, &'a Reason)>
     })
 }
 
-/// The outcomes of all criteria for a trial.
-fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
-    let bearing_on_it = specs.iter().filter(|spec| spec.filter.lets_through(trial));
-    let mut said: Vec<Said> = bearing_on_it.map(|spec| of_spec(trial, spec)).collect();
-    if trial.workload.flat_out {
-        return said;
+fn judgement_words(judged: &JudgedRepeat<'_>) -> Words {
+    match &judged.demand {
+        Some((spec, bearing)) => words_of_demand(judged, spec, bearing),
+        None if judged.met == Some(true) => {
+            let taken = shown::count(judged.trial.messages.published);
+            Words {
+                figure: format!("took {taken}"),
+                brief: format!("took {taken}"),
+                decided_by: format!("took all of {taken} messages"),
+                reason: verdict_words(judged.trial).reason,
+            }
+        }
+        None => verdict_words(judged.trial),
     }
-    let status = trial.verdict.status;
-    let by_verdict = |met| Said {
-        repeat: trial.repeat,
-        met,
-        used: f64::INFINITY,
-        figure: status.as_str().to_owned(),
-        brief: status.as_str().to_owned(),
-        decided_by: status.as_str().to_owned(),
-        reason: trial
-            .verdict
-            .reasons
-            .first()
-            .map(|reason| reason.text.clone()),
-        outvoted: false,
-    };
-    if said.is_empty() && trial.messages.expected > 0 {
-        said.push(of_spec(trial, &default_for(trial)));
-    } else if said.is_empty() {
-        // Without subscribers there is no latency to judge.
-        said.push(match status {
-            Status::Valid => Said {
-                figure: format!("took {}", shown::count(trial.messages.published)),
-                brief: format!("took {}", shown::count(trial.messages.published)),
-                decided_by: format!(
-                    "took all of {} messages",
-                    shown::count(trial.messages.published)
-                ),
-                used: 0.0,
-                ..by_verdict(Some(true))
-            },
-            Status::HostBound
-            | Status::SettingBound
-            | Status::TooShort
-            | Status::Unsteady
-            | Status::ClientBound => by_verdict(None),
-            Status::Broken if !trial.verdict.system_failed => by_verdict(None),
-            _ => by_verdict(Some(false)),
-        });
-    } else if status == Status::Overloaded {
-        // A load under which the queue grows is not carried, whatever the criteria say.
-        said.push(by_verdict(Some(false)));
-    }
-    said
 }
 
-fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
-    let bearing = bearing(trial, spec);
-    let words = figure_words(spec);
-    let value = figure(trial, spec.filter.flow.as_deref(), &spec.figure);
-    let value = bearing.at_most().or(value);
-    let (limit, upper) = (
-        spec.value,
-        !matches!(spec.comparison, Comparator::Greater | Comparator::AtLeast),
-    );
+fn words_of_demand(judged: &JudgedRepeat<'_>, spec: &CriterionSpec, bearing: &Bearing) -> Words {
+    let (trial, used) = (judged.trial, judged.used);
     let exact = spec.comparison == Comparator::Equal;
-    let used = value.map_or(f64::INFINITY, |value| match (upper, value == limit) {
-        (_, true) if exact || limit == 0.0 => 0.0,
-        _ if exact => f64::INFINITY,
-        (true, _) => value / limit,
-        (false, _) => limit / value,
-    });
-    let allowed = spec.format_value(limit);
+    let words = figure_words(spec);
+    let allowed = spec.format_value(spec.value);
     let measured = if (used - 1.0).abs() > 0.01 {
         // Three digits, unless these would hide on which side of the limit the value lies.
         bearing.figure(|value| short(spec, value))
     } else {
         bearing.figure(|value| spec.format_value(value))
     };
-    let status = trial.verdict.status;
-    // A trial that is not valid is decided by its verdict, not by a figure. A client-bound trial
-    // that misses the limit all the same is decided by its figure.
-    let by_verdict = match bearing.met {
-        Some(true) => false,
-        Some(false) => status > Status::ClientBound,
-        None => status != Status::Valid,
-    };
+    let by_verdict = judged.is_by_verdict();
     let times = shown::digits(1.0 / used);
     let shown = format!("{words} {measured}");
-    let decided_by = match (bearing.met, upper) {
-        _ if by_verdict => status.as_str().to_owned(),
+    let decided_by = match (bearing.met, is_upper(spec)) {
+        _ if by_verdict => trial.verdict.status.as_str().to_owned(),
         (None, _) => format!(
             "{words} {}",
             bearing.figure(|value| spec.format_value(value))
         ),
-        (Some(true), _) if !used.is_normal() || limit == 0.0 => shown.clone(),
+        (Some(true), _) if !used.is_normal() || spec.value == 0.0 => shown.clone(),
         (Some(true), true) => format!("{shown}, {times} times below the {allowed} allowed"),
         (Some(true), false) => format!("{shown}, {times} times the {allowed} asked for"),
         (Some(false), _) if exact => format!("{shown} instead of {allowed}"),
         (Some(false), true) => format!("{shown}, more than the {allowed} allowed"),
         (Some(false), false) => format!("{shown}, less than the {allowed} asked for"),
     };
+    let is_known = figure(trial, spec.filter.flow.as_deref(), &spec.figure).is_some()
+        || bearing.at_most().is_some();
     let figure = match (by_verdict, bearing.met) {
-        (true, _) => status.as_str().to_owned(),
-        (false, None) if value.is_some() => "too few messages".to_owned(),
+        (true, _) => trial.verdict.status.as_str().to_owned(),
+        (false, None) if is_known => "too few messages".to_owned(),
         (false, None) => "not measured".to_owned(),
         (false, Some(_)) => shown,
     };
     let brief = bearing.brief(&words, |value| short(spec, value));
     let brief = brief.filter(|_| !by_verdict && bearing.met.is_some());
-    Said {
-        repeat: trial.repeat,
-        met: bearing.met,
-        used,
+    Words {
         brief: brief.unwrap_or_else(|| figure.clone()),
         figure,
         decided_by,
-        reason: trial
-            .verdict
-            .reasons
-            .first()
-            .filter(|_| by_verdict)
-            .map(|reason| reason.text.clone()),
-        outvoted: false,
+        reason: verdict_words(trial).reason.filter(|_| by_verdict),
     }
 }
 
@@ -502,6 +388,7 @@ mod tests {
     use pubgauge_figures::criterion::TrialFilter;
 
     use super::*;
+    use pubgauge_conclusions::judgement::by_demand;
     use pubgauge_fixtures::TrialBuilder;
 
     /// A criterion of equality sets no upper limit.
@@ -514,13 +401,16 @@ mod tests {
             value: 1_000.0,
             filter: TrialFilter::default(),
         };
-        let said = |published| {
+        let of = |published| {
             let trial = TrialBuilder::periodic(1_000.0, 1.0).carried(published);
-            of_spec(&trial.build(), &spec)
+            let trial = trial.build();
+            let judged = by_demand(&trial, &spec);
+            (judged.met, judged.used, judgement_words(&judged))
         };
-        let (met, missed) = (said(1_000.0), said(900.0));
-        assert_eq!((met.met, met.used), (Some(true), 0.0));
-        assert_eq!(missed.met, Some(false));
+        let (is_met, used, met) = of(1_000.0);
+        assert_eq!((is_met, used), (Some(true), 0.0));
+        let (is_met, _, missed) = of(900.0);
+        assert_eq!(is_met, Some(false));
         assert!(
             missed.decided_by.ends_with("900 instead of 1000"),
             "{}",

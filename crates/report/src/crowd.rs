@@ -5,8 +5,7 @@ use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
 use pubgauge_results::verdict::spoilt_by_others;
 
-use crate::cell::Doubt;
-use crate::summary::WorkloadCells;
+use crate::summary::{Doubt, WorkloadCells};
 
 /// The rows that were measured while other programs left too little of the machine, in one
 /// sentence; `None` without any.

@@ -3,11 +3,10 @@
 
 use std::sync::LazyLock;
 
+use pubgauge_conclusions::Carries;
 use pubgauge_figures::figure::{Figure, Unit};
 use pubgauge_figures::{Distribution, Status};
 use pubgauge_quantities::shown;
-
-use crate::carries::Carries;
 
 /// The meaning of a verdict.
 pub fn verdict(status: Status) -> &'static str {

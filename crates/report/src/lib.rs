@@ -2,11 +2,10 @@
 //!
 //! Pure: text in, text out; nothing here reads files, prints or reads a clock.
 //!
-//! - [`summary`]: trials grouped by workload and cell; [`naming`]: the names of their rows.
 //! - [`compare`]: a comparison as text.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
 //! - [`glossary`]: one line for each verdict and figure.
-//! - [`screen()`]: the answer on one screen of the terminal.
+//! - [`screen()`]: the answer on one screen of the terminal; [`markdown()`]: the same for CI.
 //! - [`table()`]: the result table of the terminal.
 //! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
 //!   readable table under each figure all come.
@@ -16,8 +15,6 @@
 pub mod answers;
 mod brokers;
 mod bursts;
-mod carries;
-mod cell;
 pub mod charts;
 mod columns;
 pub mod compare;
@@ -25,8 +22,7 @@ mod comparisons;
 mod crowd;
 pub mod glossary;
 mod hosts;
-mod metric;
-pub mod naming;
+mod markdown;
 mod network;
 mod on_request;
 mod page;
@@ -35,11 +31,9 @@ mod searches;
 mod setup;
 mod shares;
 pub mod studies;
-pub mod summary;
 mod table;
 mod terminal;
 mod windows;
-pub mod wins;
 mod workload;
 
 use std::borrow::Cow;
@@ -49,7 +43,9 @@ use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
 pub use crowd::spoilt_trials;
+pub use markdown::markdown;
 pub use page::{index, page};
+pub use pubgauge_conclusions::{naming, summary, wins};
 pub use screen::{Onward, screen};
 pub use table::table;
 

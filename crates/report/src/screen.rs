@@ -3,10 +3,9 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::{Reason, Results, Status};
+use pubgauge_figures::{Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
@@ -62,7 +61,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
 }
 
 /// The study, its trials, and the machine with what others had of it.
-fn heading(results: &Results) -> String {
+pub(crate) fn heading(results: &Results) -> String {
     let trials: Vec<_> = results.standing().collect();
     let mut parts = vec![
         results.study.name.clone(),
@@ -87,16 +86,16 @@ fn heading(results: &Results) -> String {
 }
 
 /// One workload at one point of a varied load.
-struct Column<'a> {
+pub(crate) struct Column<'a> {
     /// Its name, and what else is known of it, in lines.
-    heading: Vec<String>,
+    pub heading: Vec<String>,
     workload: &'a str,
     /// The rows that ran it.
     cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
 }
 
 impl<'a> Column<'a> {
-    fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
+    pub fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
         self.cells.iter().find(|(cell, _)| cell.row == row).copied()
     }
 
@@ -110,7 +109,7 @@ impl<'a> Column<'a> {
     }
 }
 
-fn columns<'a>(
+pub(crate) fn columns<'a>(
     workloads: &'a [WorkloadCells<'a>],
     answers: &'a [WorkloadAnswer],
 ) -> Vec<Column<'a>> {
@@ -156,7 +155,7 @@ fn folded(text: &str, width: usize) -> Vec<String> {
 }
 
 /// One entry of the matrix: `yes  p99 0.32 ms`, `cannot tell`, `130 k/s`.
-fn entry(row: &RowAnswer) -> String {
+pub(crate) fn entry(row: &RowAnswer) -> String {
     match (row.carries, row.carried) {
         (Some(Carries::CannotTell), _) => Carries::CannotTell.as_str().to_owned(),
         (Some(carries), _) => format!("{:<4}{}", carries.as_str(), row.brief),
@@ -187,14 +186,15 @@ fn mark_words(bound: Bound) -> Option<&'static str> {
     }
 }
 
+/// The rows of the matrix.
+pub(crate) fn row_names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
+    let cells = columns.iter().flat_map(|column| &column.cells);
+    unique(cells.map(|(cell, _)| cell.row.as_str()))
+}
+
 /// Rows against workloads, in as many blocks as the width takes.
 fn matrix(out: &mut String, columns: &[Column<'_>], width: usize) {
-    let rows = unique(
-        columns
-            .iter()
-            .flat_map(|column| &column.cells)
-            .map(|(cell, _)| cell.row.as_str()),
-    );
+    let rows = row_names(columns);
     let first = rows
         .iter()
         .map(|row| row.chars().count())
@@ -262,7 +262,12 @@ fn block(
 }
 
 /// The demands, and the meaning of the marks at rates.
-fn meanings(out: &mut String, answers: &[WorkloadAnswer], columns: &[Column<'_>], width: usize) {
+pub(crate) fn meanings(
+    out: &mut String,
+    answers: &[WorkloadAnswer],
+    columns: &[Column<'_>],
+    width: usize,
+) {
     let asked = answers.iter().filter(|answer| !answer.asked.is_empty());
     let groups = grouped(asked.map(|answer| ((&answer.asked, answer.by_default), answer)));
     let several = groups.len() > 1;
@@ -321,31 +326,10 @@ impl<'a> Entry<'a> {
     fn name(&self) -> String {
         format!("{}, {}", self.cell.label, self.workload)
     }
-
-    /// Whether nothing can be told because other programs had the processors.
-    fn is_spoilt(&self) -> bool {
-        let is_open = !matches!(self.row.carries, Some(Carries::Yes | Carries::No));
-        let mut trials = self.cell.quoted().into_iter();
-        is_open && trials.all(spoilt_by_others)
-    }
-
-    /// Whether neither an answer nor a rate can be told.
-    fn says_nothing(&self) -> bool {
-        match self.row.carries {
-            Some(carries) => carries == Carries::CannotTell,
-            None => self.row.carried.is_none(),
-        }
-    }
-
-    /// The first reason of its verdict, the worst.
-    fn reason(&self) -> Option<&'a Reason> {
-        let trial = self.cell.quoted().first().copied();
-        trial.unwrap_or(self.cell.trials[0]).verdict.reasons.first()
-    }
 }
 
 /// Why the answer is *no*, or cannot be told, one line for a cause.
-fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
+pub(crate) fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
     let entries = Entry::in_columns(columns);
     let refused = entries
         .iter()
@@ -363,15 +347,16 @@ fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: u
     }
     let open = entries
         .iter()
-        .filter(|entry| entry.says_nothing() && !entry.is_spoilt());
-    let causes = grouped(open.map(|entry| (entry.reason().map(|reason| reason.rule), entry)));
+        .filter(|entry| entry.cell.says_nothing(entry.row.carries))
+        .filter(|entry| !entry.cell.is_spoilt(entry.row.carries));
+    let causes = grouped(open.map(|entry| (entry.cell.cause().map(|reason| reason.rule), entry)));
     for (_, alike) in causes.iter().take(EXPLAINED) {
         let entry = alike[0];
         let others = match alike.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more for this reason)"),
         };
-        let (why, advice) = match entry.reason() {
+        let (why, advice) = match entry.cell.cause() {
             Some(reason) => (reason.text.as_str(), reason.rule.advice()),
             None => (entry.row.decided_by.as_str(), ""),
         };
@@ -395,7 +380,7 @@ fn note_unexplained(out: &mut String, all: usize, noun: &str) {
 }
 
 /// Who is best at what, where that is decided, and what is not.
-fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
+pub(crate) fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
     let several = answers.len() > 1;
     let wins = || {
         answers
@@ -453,7 +438,7 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
 }
 
 /// The sentences that answer a study of bursts, windows, brokers or connections.
-fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
+pub(crate) fn sentences(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
     let workloads = summary.workloads.iter();
     let all: Vec<String> = workloads
         .flat_map(|workload| table::sentences(results, workload))

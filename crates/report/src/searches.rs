@@ -69,7 +69,7 @@ pub(crate) fn searches_of<'a>(results: &'a Results, summary: &Summary<'_>) -> Ve
             label: String::new(),
             row: String::new(),
             system_index: summary.position(&search.system),
-            reference: crate::cell::is_reference(&search.system),
+            reference: pubgauge_conclusions::is_reference(&search.system),
             tried: tried.collect(),
         }
     });

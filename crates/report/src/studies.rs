@@ -248,21 +248,25 @@ pub fn markdown(studies: &Studies) -> String {
         let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
         let outcome = match &said[..] {
             [] => format!("**{}**", claim.outcome.as_str()),
-            said => format!("**{}**: {}", claim.outcome.as_str(), cell(&said.join("; "))),
+            said => format!(
+                "**{}**: {}",
+                claim.outcome.as_str(),
+                escaped(&said.join("; "))
+            ),
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
-            cell(&study.study),
-            cell(&claim.id),
-            cell(&claim.sentence),
-            cell(&claim.source),
-            cell(&claim.papers),
-            cell(&first(&claim.ours)),
+            escaped(&study.study),
+            escaped(&claim.id),
+            escaped(&claim.sentence),
+            escaped(&claim.source),
+            escaped(&claim.papers),
+            escaped(&first(&claim.ours)),
         ));
     }
     out.push_str(&measured(&chosen));
     let counts =
-        |study: &StudyOutcome| format!("{}: {}", cell(&study.study), outcomes(study.counts));
+        |study: &StudyOutcome| format!("{}: {}", escaped(&study.study), outcomes(study.counts));
     let counts: Vec<String> = studies.studies.iter().map(counts).collect();
     out.push_str(&format!("\n(Of all claims: {}.)\n", counts.join("; ")));
     out
@@ -283,13 +287,13 @@ fn measured(chosen: &[(&StudyOutcome, &ClaimOutcome)]) -> String {
         .collect();
     let mut out = String::new();
     for (machine, studies) in machines {
-        let said = [studies.join(", "), cell(machine)].into_iter();
+        let said = [studies.join(", "), escaped(machine)].into_iter();
         let said: Vec<String> = said.filter(|words| !words.is_empty()).collect();
         out.push_str(&format!("\n(Measured: {}.)\n", said.join("; ")));
     }
     if !systems.is_empty() {
         let systems: Vec<&str> = systems.into_iter().collect();
-        out.push_str(&format!("\n(Systems: {}.)\n", cell(&systems.join(", "))));
+        out.push_str(&format!("\n(Systems: {}.)\n", escaped(&systems.join(", "))));
     }
     out
 }
@@ -304,8 +308,8 @@ fn first(figures: &str) -> String {
     }
 }
 
-/// Text escaped for a cell of a table.
-fn cell(text: &str) -> String {
+/// Text escaped for Markdown, also within a table.
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {
         if "|<>*_`\\[]".contains(c) {

@@ -102,6 +102,20 @@ impl Bearing {
         }
     }
 
+    /// The figure: at least and at most this, both the same where it is known; without ends where there is none. Of the
+    /// slowest subscriber where that decided.
+    pub fn range(&self) -> (Option<f64>, Option<f64>) {
+        match self.told {
+            FigureForm::Value(value)
+            | FigureForm::Beside(value, _)
+            | FigureForm::Crowded(value) => (Some(value), Some(value)),
+            FigureForm::AtLeast(value) | FigureForm::OfOne(_, value, _) => (Some(value), None),
+            FigureForm::Below(value) | FigureForm::AtMost(value) => (None, Some(value)),
+            FigureForm::Between(from, to, _) => (from, to),
+            FigureForm::Reason(_) => (None, None),
+        }
+    }
+
     /// The upper bound of the figure, where no more than that is known of it.
     pub fn at_most(&self) -> Option<f64> {
         match self.told {

@@ -431,6 +431,18 @@ pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, Sto
 /// # Errors
 /// If writing fails.
 pub fn write_json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    write_json_with(results, None::<(&str, &())>, out)
+}
+
+/// As [`write_json`], with one member more before the trials.
+///
+/// # Errors
+/// If writing fails.
+pub fn write_json_with(
+    results: &Results,
+    more: Option<(&str, &impl Serialize)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     fn write_part(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
         Ok(serde_json::to_writer(out, value)?)
     }
@@ -470,6 +482,10 @@ pub fn write_json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     member(out, "machine", machine)?;
     out.write_all(b",\n")?;
     member(out, "study", study)?;
+    if let Some((name, value)) = more {
+        out.write_all(b",\n")?;
+        member(out, name, value)?;
+    }
     list(out, "trials", trials)?;
     write_list(out, "searches", searches)?;
     write_list(out, "not_measured", not_measured)?;

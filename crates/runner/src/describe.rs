@@ -42,8 +42,53 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
         topics: topics.len() as u32,
         payload: joined(|f| size_words(&f.size)),
+        payload_bytes: payload_bytes(workload),
         arrivals,
+        rate_msgs_per_s: rate(workload),
         flat_out: workload.flows.iter().any(Flow::is_flat_out),
+    }
+}
+
+/// The payload that all flows have in common, bytes; see [`WorkloadInfo::payload_bytes`].
+fn payload_bytes(workload: &Workload) -> Option<f64> {
+    let sending = workload.flows.iter().filter(|flow| flow.publishes());
+    let each: Option<Vec<f64>> = sending.map(|flow| mean_bytes(&flow.size)).collect();
+    let each = each?;
+    let first = *each.first()?;
+    each.iter().all(|bytes| *bytes == first).then_some(first)
+}
+
+/// The mean of sizes that follows from how they are written.
+fn mean_bytes(size: &Sizes) -> Option<f64> {
+    match size {
+        Sizes::Fixed { bytes } => Some(f64::from(*bytes)),
+        Sizes::List { bytes } => {
+            let sum: f64 = bytes.iter().copied().map(f64::from).sum();
+            Some(sum / bytes.len() as f64)
+        }
+        Sizes::Uniform { min, max } => Some((f64::from(*min) + f64::from(*max)) / 2.0),
+        // Cut off at both ends, or known to the trace alone.
+        Sizes::Normal { .. } | Sizes::LogNormal { .. } | Sizes::Recorded => None,
+    }
+}
+
+/// Messages a second over all flows; see [`WorkloadInfo::rate_msgs_per_s`].
+fn rate(workload: &Workload) -> Option<f64> {
+    let sending = workload.flows.iter().filter(|flow| flow.publishes());
+    let each: Option<Vec<f64>> = sending.map(flow_rate).collect();
+    each.filter(|each| !each.is_empty())
+        .map(|each| each.iter().sum())
+}
+
+fn flow_rate(flow: &Flow) -> Option<f64> {
+    match &flow.arrivals {
+        Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(*per_s),
+        Arrivals::OnOff { per_s, on, off } => Some((*per_s)? * *on as f64 / (*on + *off) as f64),
+        Arrivals::Bursts { messages, every } => {
+            let each = f64::from(*messages) * SECOND / (*every)? as f64;
+            Some(each * flow.publishers.len() as f64)
+        }
+        Arrivals::FlatOut | Arrivals::Replay(_) => None,
     }
 }
 
@@ -181,6 +226,51 @@ mod tests {
         ] {
             assert_eq!(rates(all), words);
         }
+    }
+
+    /// Programs read numbers, not words.
+    #[test]
+    fn a_load_is_told_in_numbers() {
+        let flow = |arrivals, size| Flow {
+            size,
+            ..Workload::fan(4, 1, arrivals).flows[0].clone()
+        };
+        let told = |flows: Vec<Flow>| {
+            let mut workload = Workload::fan(4, 1, Arrivals::FlatOut);
+            workload.flows = flows;
+            let told = describe(&workload, 0);
+            (told.payload_bytes, told.rate_msgs_per_s)
+        };
+        let (per_s, small) = (
+            Arrivals::Periodic { per_s: 50.0 },
+            Sizes::Fixed { bytes: 64 },
+        );
+        let two = vec![flow(per_s.clone(), small.clone()); 2];
+        assert_eq!(told(two), (Some(64.0), Some(100.0)));
+        let listed = Sizes::List {
+            bytes: vec![64, 192],
+        };
+        let on_off = Arrivals::OnOff {
+            per_s: Some(100.0),
+            on: 1_000_000_000,
+            off: 3_000_000_000,
+        };
+        assert_eq!(told(vec![flow(on_off, listed)]), (Some(128.0), Some(25.0)));
+        let bursts = Arrivals::Bursts {
+            messages: 10,
+            every: Some(500_000_000),
+        };
+        let between = Sizes::Uniform { min: 16, max: 48 };
+        assert_eq!(
+            told(vec![flow(bursts, between.clone())]),
+            (Some(32.0), Some(80.0))
+        );
+        let differ = vec![flow(per_s, small.clone()), flow(Arrivals::FlatOut, between)];
+        assert_eq!(told(differ), (None, None));
+        assert_eq!(
+            told(vec![flow(Arrivals::FlatOut, small)]),
+            (Some(64.0), None)
+        );
     }
 
     #[test]

@@ -176,8 +176,15 @@ pub struct WorkloadInfo {
     pub topics: u32,
     /// Payload in words, for example `64 B`.
     pub payload: String,
+    /// Payload of all flows, bytes: the mean of sizes that are listed or uniform. Absent where flows differ in it, or it is
+    /// not known beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<f64>,
     /// Arrivals in words, for example `100/s` or `flat out`.
     pub arrivals: String,
+    /// Messages a second that are due, over all flows. Absent where one of them has no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_msgs_per_s: Option<f64>,
     /// Flat-out traffic among the flows: throughput is the figure to look at.
     pub flat_out: bool,
 }

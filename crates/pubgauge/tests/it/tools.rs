@@ -113,6 +113,74 @@ fn figures_leave_in_every_form() {
     assert_eq!(place.files(), before);
 }
 
+/// What `--json` prints is `results.json` and the answer; both keep to their schemas, and the answer is the screen's.
+#[test]
+fn the_answer_leaves_for_programs_and_for_ci() {
+    let place = Place::new();
+    let like = measured(&place, "run");
+    with_medians(&place, &like, "quick", &[100_000, 101_000, 99_000]);
+    let printed = place.run(&["report", "quick", "--json"]).exits(0).out;
+    let mut printed: Value = serde_json::from_str(&printed).unwrap();
+    let answer = printed.as_object_mut().unwrap().remove("answer").unwrap();
+    assert_eq!(printed, place.results("quick"));
+    let schema = place.run(&["schema", "answer"]).exits(0).out;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&answer).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(answer["trials"]["valid"], json!(3));
+    let cell = &answer["workloads"][0]["cells"][0];
+    assert_eq!(cell["carries"], "yes", "{answer:#}");
+    assert_eq!(cell["decided_by"]["figure"], "latency_ns.p99");
+    let screen = place.run(&["report", "quick"]).exits(0).out;
+    assert!(screen.contains(" yes p99 "), "{screen}");
+
+    let markdown = ["export", "quick", "--format", "markdown", "--out", "-"];
+    let markdown = place.run(&markdown).exits(0).out;
+    assert!(
+        markdown.contains("| simulated | **yes** p99 "),
+        "{markdown}"
+    );
+    let benchmark = ["export", "quick", "--format", "github-benchmark"];
+    place.run(&benchmark).exits(0);
+    let read = |name: &str| -> Value {
+        let path = place.path_to(&format!("quick/export/benchmark-{name}.json"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let smaller = read("smaller");
+    let names = smaller.as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|of| of["name"].as_str().unwrap()).collect();
+    assert!(names[0].ends_with("/ latency.p50"), "{names:?}");
+    assert_eq!(smaller[0]["value"], json!(0.1));
+    assert_eq!(
+        read("bigger"),
+        json!([]),
+        "a load that is paced has no rate to compare"
+    );
+    place
+        .run(&[
+            "export",
+            "quick",
+            "--format",
+            "github-benchmark",
+            "--out",
+            "-",
+        ])
+        .exits(3)
+        .assert_says("this form is two files");
+
+    let columns = |more: &[&str]| {
+        let args = [
+            &["export", "quick", "--table", "trials", "--out", "-"],
+            more,
+        ]
+        .concat();
+        let csv = place.run(&args).exits(0).out;
+        csv.lines().next().unwrap().split(',').count()
+    };
+    assert!(columns(&[]) + 50 < columns(&["--all-columns"]));
+}
+
 #[test]
 fn comparisons_end_in_one_of_four_verdicts() {
     let place = Place::new();

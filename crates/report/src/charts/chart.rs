@@ -5,7 +5,7 @@ pub use serde_json::Value;
 
 use pubgauge_quantities::stats::MeanInterval;
 
-use crate::cell::Cell;
+use crate::summary::Cell;
 
 /// Label of the machine's own noise in figures of latency.
 pub const NOISE: &str = "machine's noise";

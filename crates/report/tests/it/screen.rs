@@ -4,7 +4,7 @@ use crate::sample;
 
 use pubgauge_figures::model::{Evidence, Verdict};
 use pubgauge_figures::{Reason, Results, Rule, Status};
-use pubgauge_report::{Onward, screen};
+use pubgauge_report::{Onward, markdown, screen};
 
 fn onward() -> Onward {
     Onward {
@@ -56,6 +56,26 @@ fn one_cause_is_told_once() {
     assert_eq!(text.matches("other programs").count(), 1, "{text}");
     assert!(text.contains("others used up to 1.90 of them"), "{text}");
     assert!(text.contains("Run again"), "{text}");
+}
+
+/// The summary of a step in CI has the screen's words.
+#[test]
+fn the_answer_in_markdown() {
+    insta::assert_snapshot!(markdown(&sample::run(5).0));
+}
+
+/// Searches have columns of their own, and a name is no markup.
+#[test]
+fn searches_and_odd_names_in_markdown() {
+    let (mut results, _) = sample::searches::run();
+    results.study.name = "a|b <img src=x> `c`".into();
+    let text = markdown(&results);
+    assert!(
+        text.starts_with("### a\\|b \\<img src=x\\> \\`c\\`"),
+        "{text}"
+    );
+    assert_eq!(text.matches("```").count() % 2, 0, "{text}");
+    assert!(text.contains("at least"), "{text}");
 }
 
 /// A name from somebody's file must not control the terminal.

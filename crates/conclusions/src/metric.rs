@@ -3,9 +3,8 @@
 use pubgauge_figures::figure::{Figure, Unit};
 use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::MeanInterval;
+use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::glossary;
 
 /// A figure in which systems are compared, with the words for who wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +12,8 @@ pub struct Contest {
     name: &'static str,
     /// As the beginning of an answer.
     pub superlative: &'static str,
-    /// Its term in the glossary.
-    term: &'static str,
+    /// Its term in the report's glossary.
+    pub term: &'static str,
 }
 
 impl Contest {
@@ -57,11 +56,6 @@ impl Contest {
     /// The figure, as the catalogue has it.
     pub fn figure(self) -> &'static Figure {
         Figure::named(self.name).expect("a figure of the catalogue")
-    }
-
-    /// The figure in one line.
-    pub fn meaning(self) -> &'static str {
-        glossary::figure(self.term)
     }
 
     /// Its value in a trial; `None` where the trial does not have it (too few messages for the percentile, a system out
@@ -125,7 +119,7 @@ impl Contest {
 }
 
 /// How a figure bounds the most that a system can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// The figure itself.
@@ -143,7 +137,7 @@ pub enum Bound {
 impl Bound {
     /// With the verdict of each, in order of preference. A client-bound repeat beside an overloaded
     /// one leaves the bound open, so that no system is called slower by mistake.
-    pub(crate) const ALL: [(Status, Bound); 5] = [
+    pub const ALL: [(Status, Bound); 5] = [
         (Status::Valid, Bound::Exact),
         (Status::HostBound, Bound::HostBound),
         (Status::SettingBound, Bound::SettingBound),

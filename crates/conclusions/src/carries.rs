@@ -1,9 +1,10 @@
 //! The answer to whether a row carries its load.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Whether a row carries its load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carries {
     /// Every repeat meets what is asked for.

@@ -69,7 +69,7 @@ impl<'a> Summary<'a> {
     }
 
     /// Repeats that are not valid, with their workload and cell.
-    pub(crate) fn doubtful(&self) -> Vec<(&WorkloadCells<'a>, &Cell<'a>, Doubt<'a>)> {
+    pub fn doubtful(&self) -> Vec<(&WorkloadCells<'a>, &Cell<'a>, Doubt<'a>)> {
         let cells = self.workloads.iter().flat_map(|workload| {
             let cells = workload.cells.iter();
             cells.map(move |cell| (workload, cell))
@@ -82,7 +82,7 @@ impl<'a> Summary<'a> {
     }
 
     /// The place of a system in [`Summary::systems`].
-    pub(crate) fn position(&self, system: &str) -> usize {
+    pub fn position(&self, system: &str) -> usize {
         let place = self.systems.iter().position(|name| name == system);
         place.unwrap_or_default()
     }

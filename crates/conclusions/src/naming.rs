@@ -22,7 +22,7 @@ pub struct GridPoint {
 /// [`Cell::row`] becomes the system (where there are several), the name of the settings and the
 /// settings that were varied; [`Cell::label`] has the values of the load too. Results without
 /// stored names are distinguished by version, then by the settings asked for, then by number.
-pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
+pub fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
     let several = |of: &dyn Fn(&Trial) -> String| {
         let all: BTreeSet<String> = cells.iter().map(|cell| of(cell.trials[0])).collect();
         all.len() > 1

@@ -6,7 +6,8 @@ use pubgauge_figures::Trial;
 use pubgauge_figures::figure::Better;
 use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
-use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
+use pubgauge_quantities::stats::{self, Estimate, MOST_REPEATS, MeanInterval, Ratio, one_of};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cell::Cell;
@@ -37,7 +38,7 @@ impl Contest {
 }
 
 /// How far a contest is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// There is no figure to compare.
@@ -64,6 +65,9 @@ pub struct ContestResult {
     pub compared: usize,
     /// The reference broker's figure, where it ran.
     pub ceiling: Option<Contender>,
+    /// About how many repeats would tell the best from all that tie with it; absent where nothing ties, or nothing says how
+    /// far repeats differ.
+    pub repeats_to_tell: Option<u32>,
 }
 
 /// One place in an answer.
@@ -77,6 +81,36 @@ pub struct Contender {
     pub bound: Bound,
     /// Its figure over the best one's; absent for the best itself and with a single repeat.
     pub to_best: Option<Ratio>,
+}
+
+/// How many times apart two figures are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Factor {
+    /// The middle of the interval; absent where only a lower bound is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end; absent where only a lower bound is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl Factor {
+    /// How many times apart, whichever of the two is the larger; from a lower bound no more than its lower end.
+    pub fn new(ratio: Ratio, bound: Bound) -> Factor {
+        let (low, times, high) = if ratio.ratio < 1.0 {
+            (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
+        } else {
+            (ratio.low, ratio.ratio, ratio.high)
+        };
+        let is_known = !matches!(bound, Bound::AtLeast | Bound::SettingBound);
+        Factor {
+            times: is_known.then_some(times),
+            low,
+            high: is_known.then_some(high),
+        }
+    }
 }
 
 /// Ratio up to which two single figures count as equal: one repeat shows no spread, and differences
@@ -133,7 +167,9 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
         runner_up: None,
         compared,
         ceiling,
+        repeats_to_tell: None,
     };
+    let mut ties: Vec<Option<u32>> = Vec::new();
     let Some((best, best_values)) = places.first().cloned() else {
         return answer;
     };
@@ -148,6 +184,9 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
             Some(ratio) => !ratio.is_clear() || ratio.low == ratio.high && apart <= SINGLE_TIE,
             None => apart.is_nan() || apart <= SINGLE_TIE,
         };
+        if at > 0 && equal {
+            ties.push(repeats_to_tell(&values, &best_values, compared - 1));
+        }
         // A cell further back with a wide interval ties too, whatever is between.
         if at == 0 || equal || matches!(place.bound, Bound::AtLeast | Bound::SettingBound) {
             answer.winners.push(place);
@@ -155,7 +194,26 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
             answer.runner_up = Some(place);
         }
     }
+    let ties: Option<Vec<u32>> = ties.into_iter().collect();
+    answer.repeats_to_tell = ties.and_then(|ties| ties.into_iter().max());
     answer
+}
+
+/// About how many repeats would tell two cells apart, of so many comparisons; `None` where one has a single repeat, or
+/// [`MOST_REPEATS`] would not do.
+fn repeats_to_tell(a: &[f64], b: &[f64], comparisons: usize) -> Option<u32> {
+    if a.len() < 2 || b.len() < 2 || a.iter().chain(b).any(|value| *value <= 0.0) {
+        return None;
+    }
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let change = Estimate::difference(&logs(b), &logs(a), false);
+    // Repeats that are all equal show no spread.
+    let (low, high) = change.interval(comparisons);
+    if low == high {
+        return None;
+    }
+    let repeats = change.repeats_for(change.middle().abs(), one_of(comparisons))?;
+    (repeats <= MOST_REPEATS).then_some(repeats)
 }
 
 impl ContestResult {
@@ -164,18 +222,22 @@ impl ContestResult {
         format!("{} {figure}", place.row)
     }
 
-    /// How much better the best is than the next one, with the interval: `2.94 times (2.80 to 3.10)`.
-    fn times(&self, next: &Contender) -> Option<String> {
-        let ratio = next.to_best?;
-        let (low, mid, high) = if ratio.ratio < 1.0 {
-            (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
-        } else {
-            (ratio.low, ratio.ratio, ratio.high)
-        };
-        let [low, mid, high] = [low, mid, high].map(shown::digits);
-        Some(match self.winners[0].bound {
-            Bound::AtLeast | Bound::SettingBound => format!("{low} times apart at least"),
-            _ => format!("{mid} times apart ({low} to {high})"),
+    /// How many times apart the best and the next one are; absent with a single repeat.
+    pub fn factor(&self) -> Option<Factor> {
+        let (best, next) = (self.winners.first()?, self.runner_up.as_ref()?);
+        Some(Factor::new(next.to_best?, best.bound))
+    }
+
+    /// The same in words: `2.94 times apart (2.80 to 3.10)`.
+    fn times(&self) -> Option<String> {
+        let Factor { times, low, high } = self.factor()?;
+        let low = shown::digits(low);
+        Some(match times.zip(high) {
+            Some((times, high)) => {
+                let [times, high] = [times, high].map(shown::digits);
+                format!("{times} times apart ({low} to {high})")
+            }
+            None => format!("{low} times apart at least"),
         })
     }
 }
@@ -209,7 +271,7 @@ impl ContestResult {
             }
             (_, _) if self.compared == 1 => format!("{}, the only figure", self.format_value(best)),
             ([best], Some(next)) => {
-                let times = self.times(next).map(|times| format!(": {times}"));
+                let times = self.times().map(|times| format!(": {times}"));
                 format!(
                     "{}, then {}{}",
                     self.format_value(best),
@@ -277,7 +339,7 @@ impl ContestResult {
         }
         let next = next?;
         let figure = self.contest.show_bound_briefly(&best.estimate, best.bound);
-        let times = self.times(next).unwrap_or("ahead".to_owned());
+        let times = self.times().unwrap_or("ahead".to_owned());
         Some(format!("{} {figure}, {times} from {}", best.row, next.row))
     }
 

@@ -2,17 +2,19 @@
 
 use std::fmt;
 
-use pubgauge_figures::{Status, Trial};
+use pubgauge_figures::{Reason, Status, Trial};
 use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::stats::MeanInterval;
+use pubgauge_results::verdict::spoilt_by_others;
 
+use crate::carries::Carries;
 use crate::metric::{Bound, Contest};
 
 /// Names under which the reference broker runs. It is no product: it never wins; the others are
 /// compared with it.
 pub const REFERENCE_NAMES: [&str; 3] = ["reference", "reference-broker", "reference broker"];
 
-pub(crate) fn is_reference(system: &str) -> bool {
+pub fn is_reference(system: &str) -> bool {
     REFERENCE_NAMES.contains(&system)
 }
 
@@ -38,7 +40,7 @@ pub struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     /// The cell of these repeats, of which there is at least one, without a name.
-    pub(crate) fn from_repeats(trials: Vec<&'a Trial>) -> Cell<'a> {
+    pub fn from_repeats(trials: Vec<&'a Trial>) -> Cell<'a> {
         let first = trials[0];
         Cell {
             id: first.cell.clone(),
@@ -53,7 +55,7 @@ impl<'a> Cell<'a> {
     }
 
     /// The cell of a single trial that is compared with no other, without a name.
-    pub(crate) fn from_trial(trial: &'a Trial) -> Cell<'a> {
+    pub fn from_trial(trial: &'a Trial) -> Cell<'a> {
         Cell::from_repeats(vec![trial])
     }
 
@@ -106,7 +108,7 @@ impl<'a> Cell<'a> {
     }
 
     /// Whether nobody subscribes to what is published in any of its repeats.
-    pub(crate) fn nobody_subscribes(&self) -> bool {
+    pub fn nobody_subscribes(&self) -> bool {
         self.trials.iter().all(|trial| trial.messages.are_unheard())
     }
 
@@ -127,6 +129,26 @@ impl<'a> Cell<'a> {
                 nobody_subscribes: self.nobody_subscribes(),
             })
         })
+    }
+
+    /// Whether it leaves without an answer because other programs had the processors.
+    pub fn is_spoilt(&self, carries: Option<Carries>) -> bool {
+        let is_open = !matches!(carries, Some(Carries::Yes | Carries::No));
+        is_open && self.quoted().into_iter().all(spoilt_by_others)
+    }
+
+    /// Whether it tells neither an answer nor a rate.
+    pub fn says_nothing(&self, carries: Option<Carries>) -> bool {
+        match carries {
+            Some(carries) => carries == Carries::CannotTell,
+            None => self.carried().is_none(),
+        }
+    }
+
+    /// The first reason of its verdict, the worst.
+    pub fn cause(&self) -> Option<&'a Reason> {
+        let trial = self.quoted().first().copied();
+        trial.unwrap_or(self.trials[0]).verdict.reasons.first()
     }
 
     /// The repeat whose delivery rate is the median of the [`Cell::quoted`] ones: it is drawn where
