@@ -8,8 +8,6 @@ cd "$(dirname "$0")/.."
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 out="target/release-$version"
 arch=$(uname -m)
-rm -rf "$out"
-mkdir -p "$out"
 archive() { # PROGRAM
     program=$(./scripts/static.sh "$1")
     ./scripts/static-test.sh "$program"
@@ -23,6 +21,17 @@ archive() { # PROGRAM
         --mtime="@$(git log -1 --format=%ct 2>/dev/null || echo 0)" -cf - "$name" | gzip -n >"$out/$name.tar.gz"
     tar -tzf "$out/$name.tar.gz" | grep -qx "$name/$1"
 }
+for part; do
+    case "$part" in
+    static | wheel | deb | image) ;;
+    *)
+        echo "no part $part; hint: wheel, deb, static or image" >&2
+        exit 3
+        ;;
+    esac
+done
+rm -rf "$out"
+mkdir -p "$out"
 [ $# -gt 0 ] || set -- static wheel deb image
 for part; do
     case "$part" in
@@ -44,10 +53,6 @@ for part; do
         code=0
         ./scripts/image.sh "$out/pubgauge-$version-$arch.oci.tar.gz" || code=$?
         [ "$code" = 0 ] || [ "$code" = 4 ]
-        ;;
-    *)
-        echo "no part $part; hint: wheel, deb, static or image" >&2
-        exit 3
         ;;
     esac
 done

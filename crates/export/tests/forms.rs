@@ -320,7 +320,7 @@ fn entries_of_a_benchmark_are_of_valid_trials_and_say_their_unit() {
     let p99 = smaller.iter().find(|of| of.name.ends_with("latency.p99"));
     let p99 = p99.unwrap();
     assert_eq!((p99.unit, p99.value), ("ms", 990.380031));
-    assert!(p99.name.starts_with("w / mosquitto"), "{}", p99.name);
+    assert!(p99.name.starts_with("fleet / mosquitto"), "{}", p99.name);
     assert_eq!(p99.range, None);
     assert!(
         p99.extra.starts_with("1 valid of 1 repeat"),
