@@ -25,5 +25,5 @@ fn every_command_in_the_documentation_is_read() {
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    assert!(read >= 80, "only {read} commands were found");
+    assert!(read >= 70, "only {read} commands were found");
 }

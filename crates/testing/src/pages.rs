@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn commands_are_found_in_blocks_alone() {
         let text = "`gauge run` is text, and so is\ngauge run --nothing\n\n```sh\nsudo gauge run a --set 'x=[1, 2]'  # why\n\
-                    A=b gauge plan \\\n  c > d\npodman run gauge\n```\n\n- ```console\n  $ gauge x | grep y\n  gauge: done\n  ```\n";
+                    A=b gauge plan \\\n  c > d\npodman run gauge\n```\n\n  ```console\n  $ gauge x | grep y\n  gauge: done\n  ```\n";
         let page = Page {
             path: "p.md".into(),
             text: text.into(),

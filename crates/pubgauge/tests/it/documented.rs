@@ -51,7 +51,22 @@ fn place_of(page: &Page) -> Place {
             place.write(name, block.lines.join("\n") + "\n");
         }
     }
+    // A reader's own recording.
+    place.write("readings.csv", "time,device,size\n1,a,50\n2,b,60\n");
     place
+}
+
+/// Whether this program was built with what the command measures.
+fn is_built_for(command: &Command) -> bool {
+    let names = |names: &[&str]| {
+        let mut words = command.words.iter();
+        words.any(|word| names.iter().any(|name| word.contains(name)))
+    };
+    let has_both = cfg!(all(feature = "cyclonedds", feature = "fastdds"));
+    (cfg!(feature = "cyclonedds") || !names(&["cyclonedds"]))
+        && (cfg!(feature = "fastdds") || !names(&["fastdds"]))
+        // Studies over both libraries.
+        && (has_both || !names(&["cluster-of-eight", "papers"]))
 }
 
 /// The arguments of a plan of what the command would measure; `None` where that takes what a test does not have.
@@ -59,7 +74,10 @@ fn plan_of(place: &Place, command: &Command) -> Option<Vec<String>> {
     let mut words = command.words.iter().skip(1);
     let verb = words.next()?;
     let is_of_elsewhere = |word: &String| OF_ELSEWHERE.contains(&&**word) || word.contains("://");
-    if !["run", "find", "plan"].contains(&&**verb) || command.words.iter().any(is_of_elsewhere) {
+    if !["run", "find", "plan"].contains(&&**verb)
+        || command.words.iter().any(is_of_elsewhere)
+        || !is_built_for(command)
+    {
         return None;
     }
     let mut args = vec!["plan".to_owned()];
@@ -92,14 +110,14 @@ fn what_the_documentation_measures_can_be_planned() {
         }
         place.is_clean();
     }
-    assert!(planned >= 40, "only {planned} commands were planned");
+    assert!(planned >= 28, "only {planned} commands were planned");
 }
 
 #[test]
 fn whole_studies_in_the_documentation_can_be_planned() {
     let mut planned = 0;
     for page in pages() {
-        let place = Place::new();
+        let place = place_of(&page);
         let blocks = page.blocks();
         let tomls = blocks.iter().filter(|block| block.kind == "toml");
         for block in tomls {

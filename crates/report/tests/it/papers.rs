@@ -1,4 +1,4 @@
-//! The table of claims in docs/papers.md is the one that the committed results make, and README.md's findings are
+//! The table of claims in docs/papers.md is the one that the committed results make, and the findings on the pages are
 //! among them.
 
 use std::path::{Path, PathBuf};
@@ -45,30 +45,42 @@ fn the_page_says_what_the_committed_results_say() {
     );
 }
 
-/// Each finding ends with `(study ID: outcome)`.
-#[test]
-fn the_findings_in_the_readme_are_those_of_the_committed_results() {
-    let readme = read("README.md");
+/// The findings of a section, each of which ends with `(study ID: outcome)`, are those of the committed results.
+#[track_caller]
+fn findings_are_right(path: &str, heading: &str, count: usize) {
+    let page = read(path);
     let studies = Studies::parse(&read("studies/papers/results-2core.json")).unwrap();
-    let of = |study: &str, id: &str| {
+    let claim_of = |study: &str, id: &str| {
         let study = studies.studies.iter().find(|s| s.study == study)?;
         study.claims.iter().find(|claim| claim.id == id)
     };
-    let section = readme
-        .split("\n## ")
-        .find(|s| s.starts_with("What papers say"));
-    let section = section.expect("README.md says what papers say");
+    let section = page.split("\n## ").find(|s| s.starts_with(heading));
+    let section = section.unwrap_or_else(|| panic!("{path} has no section {heading}"));
     let findings: Vec<&str> = section.split("\n- ").skip(1).collect();
     for finding in &findings {
         let finding = finding.split("\n\n").next().expect("a paragraph");
         let (_, end) = finding.rsplit_once('(').expect("a finding names its claim");
         let (name, rest) = end.split_once(": ").expect("with its outcome");
-        let (study, id) = name.split_once(' ').expect("by study and identifier");
-        let claim = of(study, id).unwrap_or_else(|| panic!("no claim {id} of {study}"));
+        let mut words = name.split_whitespace();
+        let (study, id) = (
+            words.next().expect("by study"),
+            words.next().expect("and identifier"),
+        );
+        let claim = claim_of(study, id).unwrap_or_else(|| panic!("no claim {id} of {study}"));
         let said = rest.split_once(")").expect("an end").0;
-        assert_eq!(said, claim.outcome.as_str(), "{study} {id}");
+        assert_eq!(
+            said.replace('\n', " ").replace("  ", " "),
+            claim.outcome.as_str(),
+            "{study} {id}"
+        );
     }
-    assert_eq!(findings.len(), 10);
+    assert_eq!(findings.len(), count, "{path}");
+}
+
+#[test]
+fn the_findings_on_the_pages_are_those_of_the_committed_results() {
+    findings_are_right("README.md", "What papers say", 5);
+    findings_are_right("docs/papers.md", "Ten findings", 10);
 }
 
 #[test]
