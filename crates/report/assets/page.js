@@ -234,7 +234,7 @@
       const floor = own_curve.length ? [[x(0), y(own_curve[0].latency_ns)]] : [];
       path(s, [...floor, ...own_curve.map((d) => [x(nines(d.share)), y(d.latency_ns)])], first.look, cell === noise ? 1.5 : 2.2, { opacity: faded(first) });
       for (const d of list.filter((d) => d.percentile && d.latency_ns > 0)) {
-        if (d.ci_low_ns != null) interval(s, x(nines(d.share)) + aside, d.ci_low_ns, d.ci_high_ns, y, true, stroke, 0.55);
+        if (d.low_ns != null) interval(s, x(nines(d.share)) + aside, d.low_ns, d.high_ns, y, true, stroke, 0.55);
         s.add(el("circle", { cx: x(nines(d.share)), cy: y(d.latency_ns), r: cell === noise ? 2.5 : 4, fill: d.invalid ? "var(--paper)" : stroke, stroke, "stroke-width": 1.6 }, el("title", {}, `${named(d)}: ${d.percentile} ${time(d.latency_ns)}`)));
       }
       // The figures stand below their percentiles, the name before or above them.
@@ -282,8 +282,8 @@
   function throughput(figure, workload, width) {
     const groups = [...byCell(objects(figure, workload)).values()].sort((a, b) => b[0].delivered_msgs_per_s - a[0].delivered_msgs_per_s);
     const all = groups.map((g) => g[0]), lines = figure.lines.filter((l) => l.value > 0);
-    const most = Math.max(max(all, (d) => d.ci_high_msgs_per_s ?? d.delivered_msgs_per_s), max(all, (d) => (workload.flatOut ? 0 : d.due_msgs_per_s)), max(lines, (l) => l.value));
-    const half = (d) => (d.ci_low_msgs_per_s != null && d.delivered_msgs_per_s > 0 ? ` ±${digits(((d.ci_high_msgs_per_s - d.delivered_msgs_per_s) / d.delivered_msgs_per_s) * 100)} %` : "");
+    const most = Math.max(max(all, (d) => d.high_msgs_per_s ?? d.delivered_msgs_per_s), max(all, (d) => (workload.flatOut ? 0 : d.due_msgs_per_s)), max(lines, (l) => l.value));
+    const half = (d) => (d.low_msgs_per_s != null && d.delivered_msgs_per_s > 0 ? ` ±${digits(((d.high_msgs_per_s - d.delivered_msgs_per_s) / d.delivered_msgs_per_s) * 100)} %` : "");
     const words = ([d], width) => {
       const short = rate(d.delivered_msgs_per_s) + (d.bound.startsWith("or more") ? " or more" : "");
       const long = rate(d.delivered_msgs_per_s) + half(d);
@@ -294,7 +294,7 @@
       s.add(el("rect", { x: 0, y, width: Math.max(1, end), height: 11, fill: d.look.stroke, opacity: d.bound === "" && d.invalid ? 0.3 : d.bound.startsWith("under") ? 0.55 : 0.9 }, el("title", {}, `${named(d)}: ${rate(d.delivered_msgs_per_s)} ${d.bound}`)));
       // A lower bound goes on.
       if (open) for (const i of [0, 1, 2]) s.add(el("path", { d: `M${end + 3 + i * 5},${y + 1}l4.5,4.5l-4.5,4.5`, fill: "none", stroke: d.look.stroke, "stroke-width": 1.6, opacity: 0.9 - i * 0.25 }));
-      if (d.ci_low_msgs_per_s != null) interval(s, y + 5.5, d.ci_low_msgs_per_s, d.ci_high_msgs_per_s, x, false, "var(--ink)");
+      if (d.low_msgs_per_s != null) interval(s, y + 5.5, d.low_msgs_per_s, d.high_msgs_per_s, x, false, "var(--ink)");
       if (!workload.flatOut && d.due_msgs_per_s) s.add(el("line", { x1: x(d.due_msgs_per_s), x2: x(d.due_msgs_per_s), y1: y - 3, y2: y + 14, stroke: "var(--soft)", "stroke-width": 2 }, el("title", {}, `due: ${rate(d.due_msgs_per_s)}`)));
     });
     const x = linear(0, most * 1.06, 0, width - 16);
@@ -440,7 +440,7 @@
       { name: "p50_ns", low: "p50_low_ns", high: "p50_high_ns", of: "latency_ns.p50", thick: 1.2, words: "p50" },
       { name: "p99_ns", low: "p99_low_ns", high: "p99_high_ns", of: "latency_ns.p99", thick: 2.2, words: "p99" },
     ], true, briefTime, 0, time);
-    panel("deliveries per second", [{ name: "delivered_msgs_per_s", low: "ci_low_msgs_per_s", high: "ci_high_msgs_per_s", of: "delivered_msgs_per_s", thick: 2.2, words: "delivered" }], max(rows, (d) => d.delivered_msgs_per_s) / Math.min(...rows.map((d) => d.delivered_msgs_per_s || 1)) > 20, brief, 1);
+    panel("deliveries per second", [{ name: "delivered_msgs_per_s", low: "low_msgs_per_s", high: "high_msgs_per_s", of: "delivered_msgs_per_s", thick: 2.2, words: "delivered" }], max(rows, (d) => d.delivered_msgs_per_s) / Math.min(...rows.map((d) => d.delivered_msgs_per_s || 1)) > 20, brief, 1);
     return s.root;
   }
 

@@ -63,9 +63,11 @@ pub struct RowAnswer {
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
     pub reason: Option<String>,
-    /// How many times better than its limit the deciding figure is; absent where the load is not
-    /// carried, or the figure cannot be divided.
-    pub times_better: Option<f64>,
+    /// The share of what is allowed that the deciding figure uses, 1 at the limit; absent where a verdict decided, nothing
+    /// could be told, or the figure cannot be divided.
+    pub used: Option<f64>,
+    /// The repeat that decided; absent where nothing is asked.
+    pub repeat: Option<u32>,
     /// Other resources that remain before the row fails, where they are known.
     pub headroom: Vec<String>,
     /// Deliveries per second; absent if lossy, unsteady or broken.
@@ -226,8 +228,10 @@ fn figure_words(spec: &CriterionSpec) -> String {
 struct Said {
     repeat: u32,
     met: Option<bool>,
-    /// The used share of what is allowed; 1 is the limit.
+    /// The used share of what is allowed, by which repeats are ranked; 1 is the limit.
     used: f64,
+    /// Whether a verdict decided, so that no figure is quoted.
+    by_verdict: bool,
     figure: String,
     brief: String,
     decided_by: String,
@@ -236,7 +240,8 @@ struct Said {
     outvoted: bool,
 }
 
-fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
+/// The answer of one row.
+pub(crate) fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let carried = cell.carried();
     let mut said: Vec<Said> = cell
         .trials
@@ -288,9 +293,10 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         }
         None => rate_or_verdict(cell, carried.as_ref()),
     };
-    let times_better = said
+    let used = said
         .first()
-        .filter(|said| said.met == Some(true) && said.used.is_normal());
+        .filter(|said| said.met.is_some() && !said.by_verdict);
+    let used = used.map(|said| said.used).filter(|used| used.is_normal());
     let cost = |t: &Trial| Contest::CPU_PER_MESSAGE.value(t);
     let brief = match said.first() {
         Some(decisive) => decisive.brief.clone(),
@@ -304,13 +310,25 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         figure,
         decided_by,
         reason,
-        times_better: times_better.map(|said| 1.0 / said.used),
+        used,
+        repeat: said.first().map(|said| said.repeat),
         headroom: headroom(cell),
         carried: carried.map(|c| CarriedRate {
             msgs_per_s: c.estimate.mean,
             bound: c.bound,
         }),
         cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
+    }
+}
+
+impl RowAnswer {
+    /// The repeat that shows why the answer is *no*; `None` for other answers.
+    pub(crate) fn refusing_trial<'a>(&self, cell: &Cell<'a>) -> Option<&'a Trial> {
+        let repeat = self.repeat.filter(|_| self.carries == Some(Carries::No))?;
+        cell.trials
+            .iter()
+            .copied()
+            .find(|trial| trial.repeat == repeat)
     }
 }
 
@@ -353,6 +371,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         repeat: trial.repeat,
         met,
         used: f64::INFINITY,
+        by_verdict: true,
         figure: status.as_str().to_owned(),
         brief: status.as_str().to_owned(),
         decided_by: status.as_str().to_owned(),
@@ -376,6 +395,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
                     shown::count(trial.messages.published)
                 ),
                 used: 0.0,
+                by_verdict: false,
                 ..by_verdict(Some(true))
             },
             Status::HostBound
@@ -451,6 +471,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         repeat: trial.repeat,
         met: bearing.met,
         used,
+        by_verdict,
         brief: brief.unwrap_or_else(|| figure.clone()),
         figure,
         decided_by,

@@ -38,6 +38,7 @@ pub mod studies;
 pub mod summary;
 mod table;
 mod terminal;
+mod why;
 mod windows;
 pub mod wins;
 mod workload;

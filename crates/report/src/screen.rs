@@ -3,16 +3,16 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::{Reason, Results, Status};
+use pubgauge_figures::Results;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
 use crate::table::{self, MINIMUM_WIDTH};
 use crate::terminal::{plain, wrapped};
+use crate::why::{self, Entry};
 use crate::wins::Outcome;
 
 /// Spaces between columns.
@@ -53,7 +53,8 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     let columns = columns(&summary.workloads, &answers);
     matrix(&mut out, &columns, width);
     meanings(&mut out, &answers, &columns, width);
-    reasons(&mut out, results, &columns, width);
+    let entries = why::entries(&summary.workloads, &answers);
+    reasons(&mut out, results, &entries, width);
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
     table::outcomes(&mut out, results, width);
@@ -68,11 +69,8 @@ fn heading(results: &Results) -> String {
         results.study.name.clone(),
         shown::so_many(trials.len() as u64, "trial"),
     ];
-    let valid = trials
-        .iter()
-        .filter(|t| t.verdict.status == Status::Valid)
-        .count();
-    if valid < trials.len() {
+    let (valid, all) = why::valid_of(results);
+    if valid < all {
         parts.push(format!("{valid} valid"));
     }
     if let Some(first) = trials.first() {
@@ -90,7 +88,6 @@ fn heading(results: &Results) -> String {
 struct Column<'a> {
     /// Its name, and what else is known of it, in lines.
     heading: Vec<String>,
-    workload: &'a str,
     /// The rows that ran it.
     cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
 }
@@ -129,11 +126,7 @@ fn columns<'a>(
             for part in [&workload.name, &load] {
                 heading.extend(folded(&plain(part), HEADING));
             }
-            Column {
-                heading,
-                workload: &workload.name,
-                cells,
-            }
+            Column { heading, cells }
         })
     });
     columns.collect()
@@ -296,89 +289,24 @@ fn meanings(out: &mut String, answers: &[WorkloadAnswer], columns: &[Column<'_>]
     }
 }
 
-/// One entry of the matrix with its place.
-#[derive(Clone, Copy)]
-struct Entry<'a> {
-    workload: &'a str,
-    cell: &'a Cell<'a>,
-    row: &'a RowAnswer,
-}
-
-impl<'a> Entry<'a> {
-    fn in_columns(columns: &[Column<'a>]) -> Vec<Entry<'a>> {
-        let entries = columns.iter().flat_map(|column| {
-            let cells = column.cells.iter();
-            cells.map(move |(cell, row)| Entry {
-                workload: column.workload,
-                cell,
-                row,
-            })
-        });
-        entries.collect()
-    }
-
-    /// Its name, unique in the matrix.
-    fn name(&self) -> String {
-        format!("{}, {}", self.cell.label, self.workload)
-    }
-
-    /// Whether nothing can be told because other programs had the processors.
-    fn is_spoilt(&self) -> bool {
-        let is_open = !matches!(self.row.carries, Some(Carries::Yes | Carries::No));
-        let mut trials = self.cell.quoted().into_iter();
-        is_open && trials.all(spoilt_by_others)
-    }
-
-    /// Whether neither an answer nor a rate can be told.
-    fn says_nothing(&self) -> bool {
-        match self.row.carries {
-            Some(carries) => carries == Carries::CannotTell,
-            None => self.row.carried.is_none(),
-        }
-    }
-
-    /// The first reason of its verdict, the worst.
-    fn reason(&self) -> Option<&'a Reason> {
-        let trial = self.cell.quoted().first().copied();
-        trial.unwrap_or(self.cell.trials[0]).verdict.reasons.first()
-    }
-}
-
 /// Why the answer is *no*, or cannot be told, one line for a cause.
-fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
-    let entries = Entry::in_columns(columns);
-    let refused = entries
-        .iter()
-        .filter(|entry| entry.row.carries == Some(Carries::No));
-    let refused: Vec<&Entry<'_>> = refused.collect();
+fn reasons(out: &mut String, results: &Results, entries: &[Entry<'_>], width: usize) {
+    let refused = why::refused(entries);
     for entry in refused.iter().take(EXPLAINED) {
-        let parts = [Some(&entry.row.decided_by), entry.row.reason.as_ref()];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        let text = format!("{}: {}", entry.name(), parts.join(": "));
-        wrapped(out, " no: ", &plain(&text), width);
+        wrapped(out, " no: ", &plain(&entry.refusal()), width);
     }
     note_unexplained(out, refused.len(), "rows");
     if let Some(words) = crowd::spoilt_trials(results) {
         wrapped(out, " ", &words, width);
     }
-    let open = entries
-        .iter()
-        .filter(|entry| entry.says_nothing() && !entry.is_spoilt());
-    let causes = grouped(open.map(|entry| (entry.reason().map(|reason| reason.rule), entry)));
-    for (_, alike) in causes.iter().take(EXPLAINED) {
-        let entry = alike[0];
-        let others = match alike.len() - 1 {
-            0 => String::new(),
-            others => format!(" (and {others} more for this reason)"),
+    let causes = why::causes(entries);
+    for cause in causes.iter().take(EXPLAINED) {
+        let lead = if cause.is_answer {
+            " cannot tell: "
+        } else {
+            " "
         };
-        let (why, advice) = match entry.reason() {
-            Some(reason) => (reason.text.as_str(), reason.rule.advice()),
-            None => (entry.row.decided_by.as_str(), ""),
-        };
-        let stop = if why.ends_with(['.', '?']) { "" } else { "." };
-        let text = format!("{}{others}: {why}{stop} {advice}", entry.name());
-        let lead = entry.row.carries.map_or(" ", |_| " cannot tell: ");
-        wrapped(out, lead, plain(&text).trim_end(), width);
+        wrapped(out, lead, &plain(&cause.words), width);
     }
     note_unexplained(out, causes.len(), "causes");
 }
@@ -435,20 +363,8 @@ fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usize) {
             wrapped(out, lead, &plain(&(place + &wins.join("; "))), width);
         }
     }
-    let open = wins().filter(|(_, win)| win.outcome == Outcome::Open);
-    let open = grouped(open.map(|(answer, win)| (win.what, answer.workload.as_str())));
-    let words: Vec<String> = (open.into_iter())
-        .map(|(what, workloads)| {
-            if several {
-                format!("{what} ({})", names(unique(workloads)))
-            } else {
-                what.to_owned()
-            }
-        })
-        .collect();
-    if !words.is_empty() {
-        let text = format!("{}: more repeats would tell (--repeats)", words.join("; "));
-        wrapped(out, " open: ", &plain(&text), width);
+    if let Some(words) = why::open_contests(answers) {
+        wrapped(out, " open: ", &plain(&words), width);
     }
 }
 
