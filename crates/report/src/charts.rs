@@ -201,7 +201,7 @@ fn axes(
             title: format!("What {name} does"),
             description: format!(
                 "Latency (p50 thin, p99 thick, log scale) and deliveries per second against {name}; bars are 95 % confidence \
-                 intervals over repeats (of two, both values), the grey line is what was due. Hollow points are not valid: their verdict stands beside them."
+                 intervals over repeats (of two, both values), the grey line is what was due. Hollow points are not valid: under the pointer stands their verdict."
             ),
             columns: columns([
                 "row", "verdict", "others", "value", "number", "p50_ns", "p50_low_ns", "p50_high_ns", "p99_ns",

@@ -58,6 +58,14 @@ pub enum ChartKind {
     Claim,
 }
 
+impl ChartKind {
+    /// Its name, as data and script have it.
+    pub(crate) fn name(self) -> String {
+        let name = serde_json::to_value(self).expect("a name");
+        name.as_str().expect("a text").to_owned()
+    }
+}
+
 /// A limit of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
 /// `confirmed` load.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -95,3 +95,91 @@ fn a_cause_stands_once_under_the_matrix() {
     assert_eq!(said.matches("a reason of our own").count(), 1, "{said}");
     assert!(said.contains("more for this reason"), "{said}");
 }
+/// A *no* leads to its row alone on the course over time, at the second, and the address says so.
+#[test]
+fn a_no_leads_to_the_second() {
+    let (mut results, logs) = sample::run(2);
+    let slow = results
+        .trials
+        .iter_mut()
+        .filter(|t| t.system.name == "rabbitmq" && t.workload.name == "fleet of meters");
+    for (nth, trial) in slow.enumerate() {
+        let worst = 3 + nth;
+        trial.series[worst].traffic.latency_p99_ns = 900_000_000;
+    }
+    let mut browser = Browser::start();
+    browser.size(1100, 900, false);
+    browser.open(&page(&results, &logs));
+    let link = browser.eval("(() => { const a = document.querySelector('#answer a.moment'); return [a.dataset.row, +a.dataset.at, a.title, a.getAttribute('href')]; })()");
+    let repeat: usize = if link[2].as_str().unwrap().contains("repeat 1") {
+        1
+    } else {
+        2
+    };
+    let trial = results
+        .trials
+        .iter()
+        .find(|t| {
+            t.system.name == "rabbitmq"
+                && t.workload.name == "fleet of meters"
+                && t.repeat as usize == repeat
+        })
+        .unwrap();
+    assert_eq!(
+        link[1].as_f64(),
+        Some(trial.series[2 + repeat].traffic.t_s),
+        "{link}"
+    );
+    assert_eq!(link[3], "#w1-series");
+    browser.eval("document.querySelector('#answer a.moment').click()");
+    let at = browser
+        .eval("[location.hash, document.querySelectorAll('#w1-series .second line').length]");
+    assert!(
+        at[0].as_str().unwrap().starts_with("#w1-series&off="),
+        "{at}"
+    );
+    assert_eq!(at[1], 4, "{at}");
+    let pressed = browser.eval("[...document.querySelectorAll('#w1-series .legend [aria-pressed=true]')].map((b) => b.textContent.split(' ')[0])");
+    assert_eq!(pressed, json!(["rabbitmq"]));
+    assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
+}
+
+/// Rows go off and on by the legend, the time is zoomed, and an address brings all of it back; the value under the pointer
+/// is told.
+#[test]
+fn charts_answer_and_the_address_remembers() {
+    let (results, logs) = sample::run(2);
+    let mut browser = Browser::start();
+    browser.size(1100, 900, false);
+    let html = page(&results, &logs);
+    browser.open(&html);
+    let ticks = "[...document.querySelectorAll('#w1-series .chart svg:last-child [aria-label=\"x-axis tick label\"] text')].map((t) => +t.textContent)";
+    let lines = "document.querySelectorAll('#w1-series .chart svg:first-child [aria-label=line] path').length";
+    let whole = browser.eval(ticks);
+    let all = browser.eval(lines).as_u64().unwrap();
+    browser.eval("document.querySelector('#w1-series .legend button').click()");
+    assert_eq!(browser.eval(lines), all - 1);
+    browser.eval("document.querySelector('#w1-series [data-zoom=in]').click()");
+    let zoomed = browser.eval(ticks);
+    let end = |ticks: &serde_json::Value| ticks.as_array().unwrap().last().unwrap().as_f64();
+    assert!(end(&zoomed) < end(&whole), "{whole} {zoomed}");
+    let hash = browser.eval("location.hash");
+    let hash = hash.as_str().unwrap();
+    assert!(hash.contains("&off=") && hash.contains("&zoom="), "{hash}");
+    browser.open(&html);
+    browser.eval(&format!(
+        "location.hash = {hash:?}; new Promise((r) => setTimeout(r, 300))"
+    ));
+    assert_eq!(browser.eval(ticks), zoomed);
+    assert_eq!(browser.eval(lines), all - 1);
+    // Over the first dot of the percentiles.
+    browser.eval("document.querySelector('#w1-latency').scrollIntoView({ behavior: 'instant' })");
+    let dot = browser.eval("(() => { const r = document.querySelector('#w1-latency [aria-label=dot] circle').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()");
+    browser.call(
+        "Input.dispatchMouseEvent",
+        json!({"type": "mouseMoved", "x": dot[0], "y": dot[1]}),
+    );
+    let told = browser.eval("new Promise((r) => setTimeout(() => r(document.querySelector('#w1-latency [aria-label=tip]').textContent), 300))");
+    assert!(told.as_str().unwrap().contains("p50"), "{told}");
+    assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
+}
