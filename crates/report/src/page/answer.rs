@@ -44,19 +44,19 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
             (undecided(page))
             @if wins_on_top(page) {
                 h3 { "Who wins at what" }
-                (wins::of_repeats(page.summary.workloads.iter()))
+                (wins::repeats_note(page.summary.workloads.iter()))
                 @for (answer, number) in page.answers.iter().zip(1..) {
                     @if page.answers.len() > 1 {
                         h4 { a href={ "#w" (number) } { (answer.workload) } }
                     }
-                    (wins::decided(answer))
+                    (wins::decided_wins(answer))
                 }
             }
         }
     }
 }
 
-/// What cannot be told, each cause in one line; how many trials are valid; and the contests without a decision.
+/// The causes by which something cannot be told, each in a line; how many trials are valid; and the contests without a decision.
 fn undecided(page: &Page<'_>) -> Markup {
     let entries = why::entries(&page.summary.workloads, &page.answers);
     // A list of rows has the reason of each.
@@ -147,7 +147,7 @@ fn overview(page: &Page<'_>) -> Markup {
     html! {
         (asked_of_all(page))
         (table(class, "Which carries which load", heads, rows))
-        @if let Some(scale) = &scale { p class="where" { (scale.words()) } }
+        @if let Some(scale) = &scale { p class="where" { (scale.describe()) } }
     }
 }
 
@@ -264,7 +264,7 @@ pub(super) fn reasons(page: &Page<'_>, at: usize) -> Markup {
     }
 }
 
-/// What is left of other resources, and cost.
+/// Other resources that are left, and cost.
 fn spare(row: &RowAnswer) -> Markup {
     let cost = row.cpu_us_per_msg.map(|us| {
         let time = shown::time(us * 1e3);

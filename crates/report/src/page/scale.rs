@@ -23,12 +23,12 @@ impl Scale {
     }
 
     /// The place of a share, in percent of the scale.
-    fn place(&self, used: f64) -> f64 {
+    fn percent_of(&self, used: f64) -> f64 {
         100.0 * (used / self.low).ln() / (self.high / self.low).ln()
     }
 
     pub(super) fn bar(&self, used: f64) -> Markup {
-        let width = |used| format!("{:.1}%", self.place(used));
+        let width = |used| format!("{:.1}%", self.percent_of(used));
         let class = if used > 1.0 { "bar over" } else { "bar" };
         html! {
             span class=(class) aria-hidden="true" {
@@ -38,8 +38,8 @@ impl Scale {
         }
     }
 
-    /// What they are, for those who see them.
-    pub(super) fn words(&self) -> String {
+    /// The sentence that explains the bars.
+    pub(super) fn describe(&self) -> String {
         format!(
             "Bars: how much of what is allowed is used, on a log scale from {} of it; the upright line is the limit.",
             shown::share(self.low)

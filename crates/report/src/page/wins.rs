@@ -9,7 +9,9 @@ use crate::summary::WorkloadCells;
 use crate::wins::Outcome;
 
 /// The meaning of figures of contests, where there are repeats.
-pub(super) fn of_repeats<'w>(mut workloads: impl Iterator<Item = &'w WorkloadCells<'w>>) -> Markup {
+pub(super) fn repeats_note<'w>(
+    mut workloads: impl Iterator<Item = &'w WorkloadCells<'w>>,
+) -> Markup {
     let several = workloads.any(|workload| workload.cells.iter().any(|cell| cell.trials.len() > 1));
     html! {
         @if several { p class="where" { "Means over valid repeats, with 95 % intervals; of two repeats both values." } }
@@ -17,7 +19,7 @@ pub(super) fn of_repeats<'w>(mut workloads: impl Iterator<Item = &'w WorkloadCel
 }
 
 /// The contests that are decided, or that no repeat decides.
-pub(super) fn decided(answer: &WorkloadAnswer) -> Markup {
+pub(super) fn decided_wins(answer: &WorkloadAnswer) -> Markup {
     list(
         answer
             .wins
@@ -27,7 +29,7 @@ pub(super) fn decided(answer: &WorkloadAnswer) -> Markup {
 }
 
 /// The contests that more repeats would decide, with their figures.
-pub(super) fn open(answer: &WorkloadAnswer) -> Markup {
+pub(super) fn open_wins(answer: &WorkloadAnswer) -> Markup {
     list(
         answer
             .wins

@@ -31,11 +31,11 @@ pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
             }
             @if !answer::wins_on_top(page) {
                 h3 { "Who wins at what" }
-                (wins::of_repeats(std::iter::once(workload)))
+                (wins::repeats_note(std::iter::once(workload)))
                 (wins::wins(&page.answers[at]))
             } @else if page.answers[at].wins.iter().any(|win| win.outcome == Outcome::Open) {
                 h3 { "Not decided" }
-                (wins::open(&page.answers[at]))
+                (wins::open_wins(&page.answers[at]))
             }
             (results(workload))
             @for sentence in sentences(page, workload) { p { (sentence) } }

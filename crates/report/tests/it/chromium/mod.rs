@@ -174,7 +174,9 @@ impl Browser {
             std::thread::sleep(Duration::from_millis(20));
         }
         // Figures are drawn as they come near; all of them after a print.
-        self.eval("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))");
+        self.eval(
+            "dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))",
+        );
     }
 
     /// The size of the window in CSS pixels; `phone` is a phone with a touch screen.
