@@ -73,6 +73,14 @@ impl<'a> Judgement<'a> {
         repeats.len()
     }
 
+    /// The share of what is allowed that the deciding figure uses, 1 at the limit; absent where a verdict decided, nothing
+    /// could be told, or the figure cannot be divided.
+    pub fn used(&self) -> Option<f64> {
+        let decisive = self.decisive()?;
+        let is_by_figure = decisive.met.is_some() && !decisive.is_by_verdict();
+        Some(decisive.used).filter(|used| is_by_figure && used.is_normal())
+    }
+
     /// How many times better than its limit the deciding figure is; absent where the load is not carried, or the figure
     /// cannot be divided.
     pub fn times_better(&self) -> Option<f64> {

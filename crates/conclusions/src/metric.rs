@@ -69,10 +69,14 @@ impl Contest {
         self.figure().unit.format(value)
     }
 
-    /// An estimate with its unit and, if it has one, the half width of its interval.
+    /// An estimate with its unit and, if it has one, the half width of its interval; of two repeats both values.
     pub fn show_estimate(self, estimate: &MeanInterval) -> String {
         let unit = self.figure().unit;
         let mean = unit.format(estimate.mean);
+        if estimate.n == 2 {
+            let [smallest, largest] = [estimate.smallest, estimate.largest].map(|v| unit.format(v));
+            return format!("{mean} ({smallest} and {largest})");
+        }
         let (Some(half_width), Some((_, symbol))) = (estimate.half_width, mean.split_once(' '))
         else {
             return mean;

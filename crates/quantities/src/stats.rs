@@ -239,8 +239,12 @@ impl Estimate {
 pub struct MeanInterval {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Half the width of the interval; absent for a single repeat, which shows no spread.
+    /// Half the width of the interval; absent below three repeats, of which it would be many times as wide as they lie apart.
     pub half_width: Option<f64>,
+    /// The smallest value.
+    pub smallest: f64,
+    /// The largest value.
+    pub largest: f64,
     /// Repeats.
     pub n: usize,
 }
@@ -249,27 +253,29 @@ impl MeanInterval {
     /// The mean of `values`; `None` without values.
     pub fn mean_of(values: &[f64]) -> Option<MeanInterval> {
         let n = values.len();
-        let (low, high) = match n {
-            0 => return None,
-            1 => (values[0], values[0]),
-            _ => Estimate::mean_of(values).interval(1),
-        };
+        let half_width = (n > 2).then(|| {
+            let (low, high) = Estimate::mean_of(values).interval(1);
+            (high - low) / 2.0
+        });
         Some(MeanInterval {
             mean: mean(values.iter().copied())?,
-            half_width: (n > 1).then_some((high - low) / 2.0),
+            half_width,
+            smallest: values.iter().copied().reduce(f64::min)?,
+            largest: values.iter().copied().reduce(f64::max)?,
             n,
         })
     }
 
-    /// Lower end of the interval, not below zero: no figure here can be negative. The mean for a
-    /// single repeat.
+    /// Lower end of the interval, not below zero: no figure here can be negative. Below three repeats the smallest value.
     pub fn low(&self) -> f64 {
-        (self.mean - self.half_width.unwrap_or(0.0)).max(0.0)
+        let low = |half: f64| (self.mean - half).max(0.0);
+        self.half_width.map_or(self.smallest, low)
     }
 
-    /// Upper end of the interval; the mean for a single repeat.
+    /// Upper end of the interval; below three repeats the largest value.
     pub fn high(&self) -> f64 {
-        self.mean + self.half_width.unwrap_or(0.0)
+        let high = |half: f64| self.mean + half;
+        self.half_width.map_or(self.largest, high)
     }
 }
 
@@ -527,6 +533,8 @@ mod tests {
         assert_eq!(e.mean, 10.0);
         assert!((e.half_width.unwrap() - 1.9632).abs() < 1e-3, "{e:?}");
         assert_eq!(MeanInterval::mean_of(&[3.0]).unwrap().half_width, None);
+        let two = MeanInterval::mean_of(&[3.0, 1.0]).unwrap();
+        assert_eq!((two.half_width, two.low(), two.high()), (None, 1.0, 3.0));
         assert_eq!(MeanInterval::mean_of(&[]), None);
     }
 

@@ -65,9 +65,11 @@ pub struct RowAnswer {
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
     pub reason: Option<String>,
-    /// How many times better than its limit the deciding figure is; absent where the load is not
-    /// carried, or the figure cannot be divided.
-    pub times_better: Option<f64>,
+    /// The share of what is allowed that the deciding figure uses, 1 at the limit; absent where a verdict decided, nothing
+    /// could be told, or the figure cannot be divided.
+    pub used: Option<f64>,
+    /// The repeat that decided; absent where nothing is asked.
+    pub repeat: Option<u32>,
     /// Other resources that remain before the row fails, where they are known.
     pub headroom: Vec<String>,
     /// Deliveries per second; absent if lossy, unsteady or broken.
@@ -201,7 +203,8 @@ struct Words {
     reason: Option<String>,
 }
 
-fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
+/// The answer of one row.
+pub(crate) fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let carried = cell.carried();
     let judgement = Judgement::new(cell, specs);
     let words = match judgement.decisive() {
@@ -220,13 +223,25 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         figure: words.figure,
         decided_by: words.decided_by,
         reason: words.reason,
-        times_better: judgement.times_better(),
+        used: judgement.used(),
+        repeat: judgement.decisive().map(|decisive| decisive.trial.repeat),
         headroom: headroom(cell),
         carried: carried.map(|c| CarriedRate {
             msgs_per_s: c.estimate.mean,
             bound: c.bound,
         }),
         cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
+    }
+}
+
+impl RowAnswer {
+    /// The repeat that shows why the answer is *no*; `None` for other answers.
+    pub(crate) fn refusing_trial<'a>(&self, cell: &Cell<'a>) -> Option<&'a Trial> {
+        let repeat = self.repeat.filter(|_| self.carries == Some(Carries::No))?;
+        cell.trials
+            .iter()
+            .copied()
+            .find(|trial| trial.repeat == repeat)
     }
 }
 

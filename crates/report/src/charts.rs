@@ -4,18 +4,17 @@
 use pubgauge_figures::criterion::CriterionSpec;
 use pubgauge_figures::figure::per_message;
 use pubgauge_figures::{Results, Trial};
-use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_quantities::written::amount;
 
 use crate::LatencyLogs;
 use crate::answers;
-use crate::summary::{Bound, Carried, Cell, WorkloadCells};
+use crate::summary::{Bound, Cell, WorkloadCells};
 
 mod chart;
 pub(crate) mod claims;
 mod latency;
 pub(crate) mod searches;
-mod series;
+pub(crate) mod series;
 
 pub use chart::{Chart, ChartKind, ChartMark, LimitLine, NOISE, Value};
 use chart::{columns, interval, row};
@@ -32,7 +31,7 @@ pub fn of_workload(
     let throughput = throughput(workload, id("throughput"), &lines);
     let mut latency = latency::figures(workload, logs, &id, &lines);
     let axes = axes(workload, &id, &lines);
-    let series = series::series(workload, id("series"));
+    let series = series::series(results, workload, id("series"));
     let (cpu, memory) = (cpu(workload, id("cpu")), memory(workload, id("memory")));
     let mut figures = Vec::new();
     if workload.flat_out {
@@ -98,21 +97,21 @@ fn throughput(
         // A paced client-bound row has no bound: more than the load is not asked for.
         let carried = cell.carried().filter(|_| cell.flat_out());
         let estimate = cell.estimate(|t| Some(t.messages.carried_msgs_per_s()));
-        // An estimate that is only a bound has no interval.
-        let known = |carried: &Carried| match carried.bound {
-            Bound::Exact | Bound::HostBound => carried.estimate,
-            _ => MeanInterval {
-                half_width: None,
-                ..carried.estimate
-            },
-        };
-        let estimate = carried.as_ref().map(known).or(estimate);
-        let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
+        let estimate = carried
+            .as_ref()
+            .map(|carried| carried.estimate)
+            .or(estimate);
+        let bound = carried.map_or(Bound::Exact, |carried| carried.bound);
         let due = cell.estimate(|t| Some(due_per_s(t)));
         let repeats = estimate.map_or(0.0, |e| e.n as f64);
-        let figures = [bound.into(), repeats.into()]
+        let mut ends = interval(estimate);
+        // An estimate that is only a bound has no interval.
+        if !matches!(bound, Bound::Exact | Bound::HostBound) {
+            ends[1..].fill(Value::Null);
+        }
+        let figures = [bound.suffix().trim_start().into(), repeats.into()]
             .into_iter()
-            .chain(interval(estimate));
+            .chain(ends);
         rows.push(row(cell, figures.chain([due.map(|e| e.mean).into()])));
     }
     let words = if workload.flat_out {
@@ -126,7 +125,7 @@ fn throughput(
         wide: workload.flat_out,
         title: "Throughput".into(),
         description: format!(
-            "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{words}"
+            "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats, of two repeats with both values.{words}"
         ),
         columns: columns([
             "row",
@@ -134,8 +133,8 @@ fn throughput(
             "bound",
             "repeats",
             "delivered_msgs_per_s",
-            "ci_low_msgs_per_s",
-            "ci_high_msgs_per_s",
+            "low_msgs_per_s",
+            "high_msgs_per_s",
             "due_msgs_per_s",
         ]),
         rows,
@@ -202,11 +201,11 @@ fn axes(
             title: format!("What {name} does"),
             description: format!(
                 "Latency (p50 thin, p99 thick, log scale) and deliveries per second against {name}; bars are 95 % confidence \
-                 intervals over repeats, the grey line is what was due. Hollow points are not valid: their verdict stands beside them."
+                 intervals over repeats (of two, both values), the grey line is what was due. Hollow points are not valid: under the pointer stands their verdict."
             ),
             columns: columns([
                 "row", "verdict", "others", "value", "number", "p50_ns", "p50_low_ns", "p50_high_ns", "p99_ns",
-                "p99_low_ns", "p99_high_ns", "delivered_msgs_per_s", "ci_low_msgs_per_s", "ci_high_msgs_per_s",
+                "p99_low_ns", "p99_high_ns", "delivered_msgs_per_s", "low_msgs_per_s", "high_msgs_per_s",
                 "due_msgs_per_s",
             ]),
             rows,
@@ -267,8 +266,8 @@ fn cpu(workload: &WorkloadCells<'_>, id: String) -> Chart {
             "verdict",
             "part",
             "cpu_us_per_msg",
-            "ci_low_us",
-            "ci_high_us",
+            "low_us",
+            "high_us",
         ]),
         rows: stacked(workload, &PARTS, is_whole),
         lines: Vec::new(),
@@ -290,7 +289,7 @@ fn memory(workload: &WorkloadCells<'_>, id: String) -> Chart {
         wide: false,
         title: "Memory".into(),
         description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),
-        columns: columns(["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"]),
+        columns: columns(["row", "verdict", "part", "rss_bytes", "low_bytes", "high_bytes"]),
         rows: stacked(workload, &PARTS, |_| true),
         lines: Vec::new(),
         marks: Vec::new(),

@@ -33,6 +33,7 @@ mod shares;
 pub mod studies;
 mod table;
 mod terminal;
+mod why;
 mod windows;
 mod workload;
 

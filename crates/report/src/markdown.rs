@@ -11,6 +11,7 @@ use crate::screen::{
 use crate::studies::escaped;
 use crate::summary::Summary;
 use crate::table;
+use crate::why;
 
 /// Width at which no line of words is broken.
 const UNBROKEN: usize = 100_000;
@@ -38,7 +39,8 @@ pub fn markdown(results: &Results) -> String {
     matrix(&mut out, &columns);
     let mut words = String::new();
     meanings(&mut words, &answers, &columns, UNBROKEN);
-    reasons(&mut words, results, &columns, UNBROKEN);
+    let entries = why::entries(&summary.workloads, &answers);
+    reasons(&mut words, results, &entries, UNBROKEN);
     decisions(&mut words, &answers, UNBROKEN);
     sentences(&mut words, results, &summary, UNBROKEN);
     list(&mut out, &words);

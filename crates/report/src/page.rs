@@ -24,11 +24,14 @@ mod frame;
 mod html;
 mod index;
 mod matrix;
+mod moment;
 mod network;
 mod per_trial;
+mod scale;
 mod searches;
 mod trials;
 mod windows;
+mod wins;
 mod workload;
 
 pub use index::index;

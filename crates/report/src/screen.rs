@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_figures::{Results, Status};
+use pubgauge_figures::Results;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
@@ -12,6 +12,7 @@ use crate::crowd;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
 use crate::table::{self, MINIMUM_WIDTH};
 use crate::terminal::{plain, wrapped};
+use crate::why::{self, Entry};
 use crate::wins::Outcome;
 
 /// Spaces between columns.
@@ -52,7 +53,8 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     let columns = columns(&summary.workloads, &answers);
     matrix(&mut out, &columns, width);
     meanings(&mut out, &answers, &columns, width);
-    reasons(&mut out, results, &columns, width);
+    let entries = why::entries(&summary.workloads, &answers);
+    reasons(&mut out, results, &entries, width);
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
     table::outcomes(&mut out, results, width);
@@ -67,11 +69,8 @@ pub(crate) fn heading(results: &Results) -> String {
         results.study.name.clone(),
         shown::so_many(trials.len() as u64, "trial"),
     ];
-    let valid = trials
-        .iter()
-        .filter(|t| t.verdict.status == Status::Valid)
-        .count();
-    if valid < trials.len() {
+    let (valid, all) = why::valid_of(results);
+    if valid < all {
         parts.push(format!("{valid} valid"));
     }
     if let Some(first) = trials.first() {
@@ -89,7 +88,6 @@ pub(crate) fn heading(results: &Results) -> String {
 pub(crate) struct Column<'a> {
     /// Its name, and what else is known of it, in lines.
     pub heading: Vec<String>,
-    workload: &'a str,
     /// The rows that ran it.
     cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
 }
@@ -128,11 +126,7 @@ pub(crate) fn columns<'a>(
             for part in [&workload.name, &load] {
                 heading.extend(folded(&plain(part), HEADING));
             }
-            Column {
-                heading,
-                workload: &workload.name,
-                cells,
-            }
+            Column { heading, cells }
         })
     });
     columns.collect()
@@ -301,69 +295,24 @@ pub(crate) fn meanings(
     }
 }
 
-/// One entry of the matrix with its place.
-#[derive(Clone, Copy)]
-struct Entry<'a> {
-    workload: &'a str,
-    cell: &'a Cell<'a>,
-    row: &'a RowAnswer,
-}
-
-impl<'a> Entry<'a> {
-    fn in_columns(columns: &[Column<'a>]) -> Vec<Entry<'a>> {
-        let entries = columns.iter().flat_map(|column| {
-            let cells = column.cells.iter();
-            cells.map(move |(cell, row)| Entry {
-                workload: column.workload,
-                cell,
-                row,
-            })
-        });
-        entries.collect()
-    }
-
-    /// Its name, unique in the matrix.
-    fn name(&self) -> String {
-        format!("{}, {}", self.cell.label, self.workload)
-    }
-}
-
 /// Why the answer is *no*, or cannot be told, one line for a cause.
-pub(crate) fn reasons(out: &mut String, results: &Results, columns: &[Column<'_>], width: usize) {
-    let entries = Entry::in_columns(columns);
-    let refused = entries
-        .iter()
-        .filter(|entry| entry.row.carries == Some(Carries::No));
-    let refused: Vec<&Entry<'_>> = refused.collect();
+pub(crate) fn reasons(out: &mut String, results: &Results, entries: &[Entry<'_>], width: usize) {
+    let refused = why::refused(entries);
     for entry in refused.iter().take(EXPLAINED) {
-        let parts = [Some(&entry.row.decided_by), entry.row.reason.as_ref()];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        let text = format!("{}: {}", entry.name(), parts.join(": "));
-        wrapped(out, " no: ", &plain(&text), width);
+        wrapped(out, " no: ", &plain(&entry.refusal()), width);
     }
     note_unexplained(out, refused.len(), "rows");
     if let Some(words) = crowd::spoilt_trials(results) {
         wrapped(out, " ", &words, width);
     }
-    let open = entries
-        .iter()
-        .filter(|entry| entry.cell.says_nothing(entry.row.carries))
-        .filter(|entry| !entry.cell.is_spoilt(entry.row.carries));
-    let causes = grouped(open.map(|entry| (entry.cell.cause().map(|reason| reason.rule), entry)));
-    for (_, alike) in causes.iter().take(EXPLAINED) {
-        let entry = alike[0];
-        let others = match alike.len() - 1 {
-            0 => String::new(),
-            others => format!(" (and {others} more for this reason)"),
+    let causes = why::causes(entries);
+    for cause in causes.iter().take(EXPLAINED) {
+        let lead = if cause.is_answer {
+            " cannot tell: "
+        } else {
+            " "
         };
-        let (why, advice) = match entry.cell.cause() {
-            Some(reason) => (reason.text.as_str(), reason.rule.advice()),
-            None => (entry.row.decided_by.as_str(), ""),
-        };
-        let stop = if why.ends_with(['.', '?']) { "" } else { "." };
-        let text = format!("{}{others}: {why}{stop} {advice}", entry.name());
-        let lead = entry.row.carries.map_or(" ", |_| " cannot tell: ");
-        wrapped(out, lead, plain(&text).trim_end(), width);
+        wrapped(out, lead, &plain(&cause.words), width);
     }
     note_unexplained(out, causes.len(), "causes");
 }
@@ -420,20 +369,8 @@ pub(crate) fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usi
             wrapped(out, lead, &plain(&(place + &wins.join("; "))), width);
         }
     }
-    let open = wins().filter(|(_, win)| win.outcome == Outcome::Open);
-    let open = grouped(open.map(|(answer, win)| (win.what, answer.workload.as_str())));
-    let words: Vec<String> = (open.into_iter())
-        .map(|(what, workloads)| {
-            if several {
-                format!("{what} ({})", names(unique(workloads)))
-            } else {
-                what.to_owned()
-            }
-        })
-        .collect();
-    if !words.is_empty() {
-        let text = format!("{}: more repeats would tell (--repeats)", words.join("; "));
-        wrapped(out, " open: ", &plain(&text), width);
+    if let Some(words) = why::open_contests(answers) {
+        wrapped(out, " open: ", &plain(&words), width);
     }
 }
 

@@ -58,6 +58,14 @@ pub enum ChartKind {
     Claim,
 }
 
+impl ChartKind {
+    /// Its name, as data and script have it.
+    pub(crate) fn name(self) -> String {
+        let name = serde_json::to_value(self).expect("a name");
+        name.as_str().expect("a text").to_owned()
+    }
+}
+
 /// A limit of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
 /// `confirmed` load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -90,10 +98,10 @@ pub(super) fn row(cell: &Cell<'_>, figures: impl IntoIterator<Item = Value>) -> 
     head.into_iter().chain(figures).collect()
 }
 
-/// Mean and both ends of its interval, where it has one.
+/// Mean and both ends of its interval; of two repeats both values, of one none.
 pub(super) fn interval(estimate: Option<MeanInterval>) -> [Value; 3] {
     let end = |of: fn(&MeanInterval) -> f64| {
-        let known = estimate.filter(|e| e.half_width.is_some());
+        let known = estimate.filter(|e| e.n > 1);
         Value::from(known.map(|e| of(&e)))
     };
     [

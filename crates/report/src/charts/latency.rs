@@ -112,8 +112,8 @@ fn percentiles<'c>(
     };
     let description = match flow {
         None => format!(
-            "From the intended send time to arrival. The curve is of all repeats together, the dots and figures are means of the \
-             repeats with 95 % confidence intervals; a percentile is left out where no message lies beyond it. Below the line of \
+            "From the intended send time to arrival. The curve is of all repeats together, the dots are means of the \
+             repeats with 95 % confidence intervals (of two, with both values); a percentile is left out where no message lies beyond it. Below the line of \
              the machine's noise (how late a thread wakes up that only sleeps 1 ms at a time) nothing can be blamed on a system.{}",
             queueing(workload)
         ),
@@ -134,8 +134,8 @@ fn percentiles<'c>(
             "percentile",
             "share",
             "latency_ns",
-            "ci_low_ns",
-            "ci_high_ns",
+            "low_ns",
+            "high_ns",
         ]),
         rows,
         lines: lines

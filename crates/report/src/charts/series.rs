@@ -1,9 +1,9 @@
 //! Figures of the series.
 
-use pubgauge_figures::SeriesRecord;
-use pubgauge_figures::TrafficRecord;
+use pubgauge_figures::{Results, SeriesRecord, Status, TrafficRecord, Trial};
 
 use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
+use crate::answers;
 use crate::summary::WorkloadCells;
 
 /// The largest number of records in a figure; longer series are merged record by record.
@@ -12,14 +12,16 @@ const SERIES_POINTS: usize = 240;
 /// The largest number of records in the figures of all rows of a workload together; each has ten at the least.
 const MOST_POINTS: usize = 100_000;
 
-pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
+pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String) -> Chart {
+    let specs = &results.study.criterion_specs;
     let mut rows = Vec::new();
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
     let mut longest = 0;
     let most = (MOST_POINTS / workload.cells.len().max(1)).clamp(10, SERIES_POINTS);
     for cell in &workload.cells {
-        let trial = cell.typical();
+        let refusing = answers::row(cell, specs).refusing_trial(cell);
+        let trial = refusing.unwrap_or_else(|| cell.typical());
         measured = measured.max(trial.duration_s);
         longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series, most) {
@@ -57,7 +59,7 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
         title: "Second by second".into(),
         description: format!(
             "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: {}the \
-             drain, in which nothing is sent. Of several repeats the one with the median rate.{}",
+             drain, in which nothing is sent. Of several repeats the one that decided a *no*, else the one with the median rate.{}",
             if windows(workload).is_empty() {
                 ""
             } else {
@@ -92,6 +94,24 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
             .chain(Some(drain).filter(|d| d.to_s > d.from_s))
             .collect(),
     }
+}
+
+/// The second of a trial in which it went wrong, from the start of the measurement: from which on messages were not there that
+/// were due, where the system lost them or fell behind; else that of the highest latency. `None` without a series.
+pub(crate) fn wrong_second(trial: &Trial) -> Option<f64> {
+    let records = || trial.series.iter().map(|record| &record.traffic);
+    let behind = records().map(|traffic| traffic.backlog).max()?;
+    let fell_behind = matches!(
+        trial.verdict.status,
+        Status::Overloaded | Status::Lossy | Status::Broken
+    );
+    let wrong = if fell_behind && behind > 0 {
+        let last = records().rposition(|traffic| traffic.backlog <= behind / 10);
+        records().nth(last.map_or(0, |last| last + 1))
+    } else {
+        records().max_by_key(|traffic| traffic.latency_p99_ns)
+    };
+    wrong.map(|traffic| rounded(traffic.t_s))
 }
 
 /// The windows of the measurement. Of adjacent ones only every other one is shaded, to show where they

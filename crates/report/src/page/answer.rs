@@ -8,11 +8,13 @@ use pubgauge_quantities::shown;
 use super::asked::demands;
 use super::content::Page;
 use super::html::{non_empty, table};
+use super::moment::moment;
+use super::scale::Scale;
 use super::searches;
-use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
-use crate::glossary;
+use super::wins;
+use crate::answers::{Carries, RowAnswer};
 use crate::naming::GridPoint;
-use crate::summary::WorkloadCells;
+use crate::{crowd, glossary, why};
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
 const WINS: usize = 12;
@@ -35,19 +37,46 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
             @if !answered && !found { p { "No trial has been measured." } }
             @if in_one_list(page) {
                 (demands(page.results, &page.answers[0], ""))
-                (reasons(&page.answers[0], &page.summary.workloads[0]))
+                (reasons(page, 0))
             } @else if answered {
                 (overview(page))
             }
+            (undecided(page))
             @if wins_on_top(page) {
                 h3 { "Who wins at what" }
+                (wins::repeats_note(page.summary.workloads.iter()))
                 @for (answer, number) in page.answers.iter().zip(1..) {
                     @if page.answers.len() > 1 {
                         h4 { a href={ "#w" (number) } { (answer.workload) } }
                     }
-                    (wins(answer))
+                    (wins::decided_wins(answer))
                 }
             }
+        }
+    }
+}
+
+/// The causes by which something cannot be told, each in a line; how many trials are valid; and the contests without a decision.
+fn undecided(page: &Page<'_>) -> Markup {
+    let entries = why::entries(&page.summary.workloads, &page.answers);
+    // A list of rows has the reason of each.
+    let causes = if in_one_list(page) {
+        Vec::new()
+    } else {
+        why::causes(&entries)
+    };
+    let (valid, all) = why::valid_of(page.results);
+    let open = why::open_contests(&page.answers);
+    html! {
+        ul class="notes" {
+            @for cause in &causes {
+                li { @if cause.is_answer { b { "cannot tell" } " " } (cause.words) }
+            }
+            @if let Some(words) = crowd::spoilt_trials(page.results) { li { (words) } }
+            @if valid < all {
+                li { (valid) " of " (all) " trials are valid: " a href="#validity" { "why not the others" } }
+            }
+            @if let Some(words) = open { li { b { "open" } " " (words) } }
         }
     }
 }
@@ -102,22 +131,23 @@ fn overview(page: &Page<'_>) -> Markup {
     } else {
         "overview"
     };
-    let answer = |name: &str, (at, point): &(usize, usize)| {
+    let place = |name: &str, (at, point): &(usize, usize)| {
         let mut cells = workloads[*at].cells.iter();
-        let found = cells.position(|cell| cell.row == name && cell.point == *point);
-        found.map(|nth| &page.answers[*at].rows[nth])
+        cells.position(|cell| cell.row == name && cell.point == *point)
     };
+    let scale = Scale::of_rows(page.answers.iter().flat_map(|answer| &answer.rows));
     let rows = html! {
         @for name in names {
             tr {
                 th scope="row" { (name) }
-                @for column in &columns { (entry(answer(name, column))) }
+                @for column in &columns { (entry(page, column.0, place(name, column), scale.as_ref())) }
             }
         }
     };
     html! {
         (asked_of_all(page))
         (table(class, "Which carries which load", heads, rows))
+        @if let Some(scale) = &scale { p class="where" { (scale.describe()) } }
     }
 }
 
@@ -133,11 +163,22 @@ fn asked_of_all(page: &Page<'_>) -> Markup {
     }
 }
 
-fn entry(row: Option<&RowAnswer>) -> Markup {
+/// The entry of a row of a workload.
+fn entry(page: &Page<'_>, at: usize, nth: Option<usize>, scale: Option<&Scale>) -> Markup {
+    let Some(nth) = nth else {
+        return html! { td { small { "not run" } } };
+    };
+    let row = &page.answers[at].rows[nth];
+    let repeats = page.summary.workloads[at].cells[nth].trials.len();
     html! {
-        @match row {
-            Some(row) => td title=(row.decided_by) { (mark(row.carries)) (in_short(row)) (left_and_cost(row)) },
-            None => td { small { "not run" } },
+        td title=(row.decided_by) {
+            @match moment(page, at, nth) {
+                Some(moment) => { (moment.link(mark(row.carries))) " " }
+                None => (mark(row.carries)),
+            }
+            (in_short(row))
+            @if let (Some(scale), Some(used)) = (scale, row.used) { (scale.bar(used)) }
+            (origin_and_cost(row, repeats))
         }
     }
 }
@@ -155,15 +196,14 @@ fn in_short(row: &RowAnswer) -> Markup {
     }
 }
 
-/// Headroom and cost in a few words.
-fn left_and_cost(row: &RowAnswer) -> Markup {
-    let (left, cost) = (row.times_better, row.cpu_us_per_msg);
+/// Which repeat the figure is of, and the cost, in a few words.
+fn origin_and_cost(row: &RowAnswer, repeats: usize) -> Markup {
+    let worst = repeats > 1 && row.carries == Some(Carries::Yes);
     html! {
-        @if left.is_some() || cost.is_some() {
+        @if worst || row.cpu_us_per_msg.is_some() {
             small class="cost" {
-                @if let Some(times) = left { span { "headroom " (shown::digits(times)) "×" } }
-                @if left.is_some() && cost.is_some() { " " }
-                @if let Some(us) = cost { span { "CPU " (shown::time(us * 1e3)) "/msg" } }
+                @if worst { span { "worst of " (repeats) } " " }
+                @if let Some(us) = row.cpu_us_per_msg { span { "CPU " (shown::time(us * 1e3)) "/msg" } }
             }
         }
     }
@@ -184,18 +224,27 @@ fn mark(carries: Option<Carries>) -> Markup {
     }
 }
 
-/// Each row with the figure that decided, its headroom, and its cost.
-pub(super) fn reasons(answer: &WorkloadAnswer, workload: &WorkloadCells<'_>) -> Markup {
-    let rows = workload.cells.iter().zip(&answer.rows);
+/// Each row with the figure that decided, what else is left, and its cost.
+pub(super) fn reasons(page: &Page<'_>, at: usize) -> Markup {
+    let (answer, workload) = (&page.answers[at], &page.summary.workloads[at]);
+    let rows = workload.cells.iter().zip(&answer.rows).enumerate();
     let lists = html! {
-        @for (point, at) in workload.points.iter().enumerate() {
-            @if let Some(label) = non_empty(&at.label) { p class="for" { (label) } }
+        @for (point, grid) in workload.points.iter().enumerate() {
+            @if let Some(label) = non_empty(&grid.label) { p class="for" { (label) } }
             ul class="reasons" {
-                @for (cell, row) in rows.clone().filter(|(cell, _)| cell.point == point) {
+                @for (nth, (cell, row)) in rows.clone().filter(|(_, (cell, _))| cell.point == point) {
                     li {
                         (mark(row.carries))
                         div {
-                            strong { (cell.row) } " " span class="why" { (row.decided_by) }
+                            strong { (cell.row) } " " span class="why" {
+                                (row.decided_by)
+                                @if row.carries == Some(Carries::Yes) && cell.trials.len() > 1 {
+                                    " (worst of " (cell.trials.len()) " repeats)"
+                                }
+                            }
+                            @if let Some(moment) = moment(page, at, nth) {
+                                " " (moment.link(html! { "second " (moment.second) " of repeat " (moment.repeat) }))
+                            }
                             (spare(row))
                         }
                     }
@@ -215,7 +264,7 @@ pub(super) fn reasons(answer: &WorkloadAnswer, workload: &WorkloadCells<'_>) -> 
     }
 }
 
-/// Headroom and cost.
+/// Other resources that are left, and cost.
 fn spare(row: &RowAnswer) -> Markup {
     let cost = row.cpu_us_per_msg.map(|us| {
         let time = shown::time(us * 1e3);
@@ -230,40 +279,4 @@ fn spare(row: &RowAnswer) -> Markup {
             small class="spare" { (spare) }
         }
     }
-}
-
-/// Who wins at what: sentences, or a table where the load was varied.
-pub(super) fn wins(answer: &WorkloadAnswer) -> Markup {
-    let points = unique(answer.wins.iter().map(|win| win.at.as_str()));
-    if points.len() <= 1 {
-        return html! {
-            dl class="wins" {
-                @for win in &answer.wins {
-                    dt title=(win.meaning) { (win.what) }
-                    dd { (win.who) }
-                }
-            }
-        };
-    }
-    let metrics = unique(answer.wins.iter().map(|win| (win.what, win.meaning)));
-    let heads = [("load", "")].into_iter().chain(metrics.iter().copied());
-    let found = |point: &str, metric: &str| {
-        let mut wins = answer.wins.iter();
-        wins.find(|win| win.at == point && win.what == metric)
-    };
-    let rows = html! {
-        @for point in points {
-            tr {
-                th scope="row" { (point) }
-                @for (metric, _) in &metrics {
-                    @let win = found(point, metric);
-                    td class="wrap" data-name=(metric) title=(win.map_or("", |win| &win.who)) {
-                        (win.map_or("–", |win| &win.short))
-                    }
-                }
-            }
-        }
-    };
-    let label = format!("Who wins at what of {}", answer.workload);
-    table("fold", &label, heads, rows)
 }

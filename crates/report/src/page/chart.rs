@@ -30,7 +30,7 @@ pub(super) fn one_chart(figure: &Chart, workload: &str, flat_out: bool) -> Marku
         }
     };
     html! {
-        figure id=(id) class=[class] aria-labelledby={ (id) "-title" } {
+        figure id=(id) class=[class] data-kind=(figure.kind.name()) aria-labelledby={ (id) "-title" } {
             h3 id={ (id) "-title" } { (title) }
             div class="chart" role="img" aria-label={ (of) ": " (figure.description) } {}
             figcaption { (figure.description) }

@@ -274,7 +274,7 @@ pub(super) fn reading(page: &Page<'_>) -> Markup {
     let interval = (
         "± and bars",
         "95 % confidence interval of the mean over repeats (Student's t). Two rows are called apart only if the interval of \
-         their ratio leaves out 1 (Welch, on logarithms, Bonferroni); one repeat has no interval.",
+         their ratio leaves out 1 (Welch, on logarithms, Bonferroni). Of two repeats both values stand instead; one repeat says nothing of chance.",
     );
     let terms = answers.chain(told).chain(verdicts).chain(figures);
     html! {

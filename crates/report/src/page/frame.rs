@@ -11,6 +11,9 @@ const STYLE: &str = include_str!("../../assets/page.css");
 
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
+/// Observable Plot, by which the script draws.
+const PLOT: &str = include_str!("../../assets/vendor/plot.min.js");
+
 /// A page needs no other file, and loads none.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
@@ -52,6 +55,7 @@ impl Document<'_> {
                     }
                     main { (self.sections) }
                     script type="application/json" id="data" { (PreEscaped(data(&self.workloads))) }
+                    @if !self.workloads.is_empty() { script { (PreEscaped(PLOT)) } }
                     script { (PreEscaped(SCRIPT)) }
                 }
             }

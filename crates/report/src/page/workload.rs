@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use super::chart::one_chart;
 use super::content::Page;
 use super::html::{badge, table};
-use super::{answer, asked};
+use super::{answer, asked, wins};
 use crate::columns::{PlacedColumn, columns};
 use crate::summary::{Cell, WorkloadCells};
+use crate::wins::Outcome;
 use crate::{crowd, glossary, hosts, network, on_request, setup, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
@@ -26,11 +27,15 @@ pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
             p class="where" { (words.replace("->", "→")) }
             @if !answer::in_one_list(page) {
                 (asked::demands(page.results, &page.answers[at], ""))
-                (answer::reasons(&page.answers[at], workload))
+                (answer::reasons(page, at))
             }
             @if !answer::wins_on_top(page) {
                 h3 { "Who wins at what" }
-                (answer::wins(&page.answers[at]))
+                (wins::repeats_note(std::iter::once(workload)))
+                (wins::wins(&page.answers[at]))
+            } @else if page.answers[at].wins.iter().any(|win| win.outcome == Outcome::Open) {
+                h3 { "Not decided" }
+                (wins::open_wins(&page.answers[at]))
             }
             (results(workload))
             @for sentence in sentences(page, workload) { p { (sentence) } }

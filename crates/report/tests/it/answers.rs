@@ -647,3 +647,24 @@ fn answers_are_json() {
     assert!(json[2]["rows"][0]["carries"].is_null());
     assert_eq!(json[0]["wins"][0]["what"], "lowest median latency");
 }
+
+/// One repeat of a system over its limit, another within it.
+#[test]
+fn the_share_of_the_limit_is_that_of_the_deciding_repeat() {
+    let slow = Trial {
+        repeat: 2,
+        ..trial("a", Status::Valid, 1000.0, 250_000_000)
+    };
+    let said = rows(
+        vec![trial("a", Status::Valid, 1000.0, 1_000_000), slow],
+        Vec::new(),
+    );
+    assert_eq!(said[0].carries, Some(Carries::No));
+    assert_eq!((said[0].used, said[0].repeat), (Some(2.5), Some(2)));
+    // A verdict is no figure.
+    let said = rows(
+        vec![trial("a", Status::Overloaded, 1000.0, 1_000_000)],
+        Vec::new(),
+    );
+    assert_eq!((said[0].used, said[0].repeat), (None, Some(1)));
+}

@@ -50,7 +50,7 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
         assert!(marks.as_u64().unwrap() > 10, "{id}: {marks} marks");
         // Every system of the figure is named in it.
         let words = browser.eval(&format!(
-            "document.querySelector('#{id} .chart').textContent"
+            "[...document.querySelectorAll('#{id} :is(.legend, .chart)')].map((e) => e.textContent).join()"
         ));
         for label in ["mosquitto", "zeromq", "rabbitmq"] {
             // Flat out, latencies of the overloaded RabbitMQ are not quoted.

@@ -5,6 +5,7 @@ mod browser;
 mod chromium;
 mod claims;
 mod comparisons;
+mod first_section;
 mod layout;
 mod papers;
 mod sample;

@@ -173,6 +173,10 @@ impl Browser {
             assert!(self.errors.is_empty(), "{:#?}", self.errors);
             std::thread::sleep(Duration::from_millis(20));
         }
+        // Figures are drawn as they come near; all of them after a print.
+        self.eval(
+            "dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))",
+        );
     }
 
     /// The size of the window in CSS pixels; `phone` is a phone with a touch screen.
