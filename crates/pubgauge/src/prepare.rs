@@ -119,10 +119,10 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
                 path.display()
             )));
         }
-        return given(path);
+        return named_study(path);
     }
     if flags.is_empty() && selection.find.is_none() {
-        return given(Path::new("first-look"));
+        return named_study(Path::new("first-look"));
     }
     let study = flags.study().map_err(Ending::bad_input)?;
     Ok(Given {
@@ -134,7 +134,7 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
 }
 
 /// The study of this name: a file, `-` for standard input, or else one that comes with pubgauge.
-fn given(name: &Path) -> Result<Given, Ending> {
+fn named_study(name: &Path) -> Result<Given, Ending> {
     let built_in = name.to_str().filter(|_| !name.exists());
     if let Some(built_in) = built_in.and_then(BuiltIn::named) {
         return Ok(Given {

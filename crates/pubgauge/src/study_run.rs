@@ -17,7 +17,7 @@ use pubgauge_results::store::RunFolder;
 use pubgauge_study::Plan;
 use pubgauge_testbed::{Catalog, Testbed, raise_nofile};
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Selection};
 use crate::calibrate::Calibration;
 use crate::ending;
 use crate::endpoint::MetricsEndpoint;
@@ -86,29 +86,12 @@ impl Ready {
             .map_err(Ending::not_valid)?
             .password(password);
         let tls = tls(login)?;
-        let named = [&on[..], &args.login_at].concat();
-        let as_begun = args.selection.is_empty_but_for_systems();
-        let prepared = match begun {
-            Some(begun)
-                if args.resume.is_none() || as_begun && (on.is_empty() || *on == begun.on) =>
-            {
-                let prepared = prepare_again(begun, &args.selection.systems, &testbed)?;
-                if has_secret {
-                    secret::check(&prepared.plan, &named, Origin::Resumed)?;
-                }
-                prepared
-            }
-            _ => {
-                let mut selection = args.selection.clone();
-                selection.elsewhere = hosts.is_some();
-                let prepared = prepare(&selection, &testbed)?;
-                if has_secret {
-                    secret::check(&prepared.plan, &named, Origin::Study)?;
-                }
-                prepared
-            }
+        let (prepared, origin) = prepared(args, begun, &testbed, hosts.is_some())?;
+        if has_secret {
+            let named = [&on[..], &args.login_at].concat();
+            secret::check(&prepared.plan, &named, origin)?;
         }
-        .reached_by(&tls);
+        let prepared = prepared.reached_by(&tls);
         if hosts.is_none() {
             idle_polling(&prepared.plan)?;
         }
@@ -212,6 +195,30 @@ impl Ready {
             folder: folder.path().to_owned(),
         })
     }
+}
+
+/// The plan of a run, and where the addresses come from that its command line does not name. `elsewhere`: the workers are
+/// to be on other hosts.
+fn prepared(
+    args: &RunArgs,
+    begun: Option<&Invocation>,
+    testbed: &Testbed,
+    elsewhere: bool,
+) -> Result<(Prepared, Origin), Ending> {
+    let on = &args.selection.on;
+    let as_begun = args.selection.is_empty_but_for_systems();
+    let goes_on = |begun: &&Invocation| {
+        args.resume.is_none() || as_begun && (on.is_empty() || *on == begun.on)
+    };
+    if let Some(begun) = begun.filter(goes_on) {
+        let prepared = prepare_again(begun, &args.selection.systems, testbed)?;
+        return Ok((prepared, Origin::Resumed));
+    }
+    let selection = Selection {
+        elsewhere,
+        ..args.selection.clone()
+    };
+    Ok((prepare(&selection, testbed)?, Origin::Study))
 }
 
 /// Progress over the trials that are not done yet.
