@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::Command;
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -57,11 +57,12 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(shown)
 }
 
-/// The pages of a command and of all verbs below it: (name of the file, roff). A verb without a flag for help is another
-/// program, whose pages are its own.
+/// The pages of a command and of all verbs below it: (name of the file, roff). A verb that takes
+/// whatever stands behind it is another program, whose pages are its own.
 fn pages(command: &Command) -> Result<Vec<(String, Vec<u8>)>, Ending> {
     let mut all = vec![page(command)?];
-    for below in visible(command).filter(|below| !below.is_disable_help_flag_set()) {
+    let is_own = |below: &&Command| !below.get_arguments().any(Arg::is_trailing_var_arg_set);
+    for below in visible(command).filter(is_own) {
         all.extend(pages(below)?);
     }
     Ok(all)

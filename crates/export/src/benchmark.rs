@@ -18,7 +18,7 @@ pub struct BenchmarkEntry {
     pub unit: &'static str,
     /// Mean over the valid repeats.
     pub value: f64,
-    /// Half the width of its 95 % interval, `± 0.12`; absent with a single repeat.
+    /// Half the width of its 95 % interval, `± 0.12`; absent below three repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<String>,
     /// The repeats that it is from, and the version of the system.

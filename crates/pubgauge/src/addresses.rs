@@ -51,8 +51,9 @@ pub fn check_answers(
     if refusals.is_empty() {
         return Ok(());
     }
-    Err(Ending::not_valid(format!(
-        "nothing was measured: {}\n  hint: check the address, the port, the user and that the system runs",
-        refusals.join("\n")
-    )))
+    let mut words = format!("nothing was measured: {}", refusals.join("\n"));
+    if !words.contains("hint: ") {
+        words += "\n  hint: check the address, the port, the user and that the system runs";
+    }
+    Err(Ending::not_valid(words))
 }

@@ -339,7 +339,7 @@ pub struct Daily {
     /// MQTT quality of service: 0 at most once, 1 at least once, 2 exactly once [default: the system's].
     #[arg(long, value_name = "0|1|2,...", value_delimiter = ',')]
     pub qos: Vec<u8>,
-    /// MQTT version [default: 3.1.1].
+    /// MQTT version [default: 5 where the system has it].
     #[arg(long, value_name = "3.1.1|5,...", value_delimiter = ',')]
     pub mqtt: Vec<String>,
 }
@@ -378,7 +378,7 @@ pub struct RunArgs {
     )]
     pub login_at: Vec<String>,
     /// Do not ask before a search loads a system at an address until it gives way.
-    #[arg(short, long, help_heading = LOGIN)]
+    #[arg(long, help_heading = LOGIN)]
     pub yes: bool,
     /// How the client works.
     #[command(flatten)]

@@ -69,6 +69,13 @@ fn ending(error: pubgauge_campaign::Error) -> Ending {
 }
 
 fn main() {
+    // What stands behind it is not for this program to read, --help included.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|verb| verb == "collect")
+    {
+        program::end(collect::collect());
+    }
     program::run(vocabulary::explain, act)
 }
 

@@ -107,10 +107,6 @@ impl Ready {
         if begun.is_none() {
             addresses::confirm_search(&prepared, args.yes)?;
         }
-        // Other hosts may reach what this one does not.
-        if hosts.is_none() {
-            addresses::check_answers(&prepared, &testbed, tls.as_ref())?;
-        }
         let mut invocation = match begun {
             Some(begun) => begun.clone(),
             None => Invocation::new(&prepared, &args.selection, &client, login, count)
@@ -152,6 +148,10 @@ impl Ready {
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
         let prepared = self.prepared;
+        // Other hosts may reach what this one does not.
+        if hosts.is_none() {
+            addresses::check_answers(&prepared, &self.testbed, self.tls.as_ref())?;
+        }
         let proposer = Proposer::new(&prepared, &self.client, self.processes).map_err(ending)?;
         let needed = args.selection.is_first_look()
             || (prepared.plan.trials.iter()).any(|trial| {

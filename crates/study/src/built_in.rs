@@ -47,6 +47,17 @@ impl BuiltIn {
     }
 }
 
+impl Study {
+    /// The study that runs when none is given.
+    ///
+    /// # Panics
+    /// Never: a test reads it.
+    pub fn first_look() -> Self {
+        let built_in = BuiltIn::named("first-look").and_then(|built_in| built_in.study().ok());
+        built_in.expect("the built-in study is tested")
+    }
+}
+
 fn add(folder: &'static Dir<'static>, studies: &mut Vec<BuiltIn>) {
     let study = |file: &'static File<'static>| {
         Some(BuiltIn {

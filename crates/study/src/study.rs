@@ -10,7 +10,6 @@ use toml::de::DeValue;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
-use crate::built_in::BuiltIn;
 use crate::file::StudyFile;
 use crate::places;
 use crate::profile;
@@ -102,15 +101,6 @@ impl Study {
             folder: folder.to_path_buf(),
             scale: None,
         })
-    }
-
-    /// The study that runs when none is given.
-    ///
-    /// # Panics
-    /// Never: a test reads it.
-    pub fn first_look() -> Self {
-        let built_in = BuiltIn::named("first-look").and_then(|built_in| built_in.study().ok());
-        built_in.expect("the built-in study is tested")
     }
 
     /// Changes one value, as `--set PATH=VALUE` asks: `--set phases.measure=30s`, `--set

@@ -187,7 +187,10 @@ impl Testbed {
             ..settings.clone()
         };
         // Clients of a system at an address have no files.
-        let whole = self.target(&system, &find::loopback(), Path::new(""));
+        let Ok(found) = self.find(&system) else {
+            return Ok(None);
+        };
+        let whole = self.target(&system, &found.values, Path::new(""));
         let refusals = whole.endpoints.iter().filter_map(|endpoint| {
             let one = Target {
                 endpoints: vec![endpoint.clone()],
@@ -196,6 +199,7 @@ impl Testbed {
             };
             let deadline = Instant::now() + REFUSES_WITHIN;
             match probe(&*driver, Probe::Connect, &one, &settings, deadline) {
+                Err(ProbeError::Refused(why)) if why.contains(endpoint) => Some(why),
                 Err(ProbeError::Refused(why)) => Some(format!("{endpoint}: {why}")),
                 Ok(()) | Err(ProbeError::Silent(_)) => None,
             }

@@ -105,6 +105,10 @@ fn what_the_documentation_measures_can_be_planned() {
                 continue;
             };
             let done = place.run(&args);
+            // Not every machine has every system; the rest of the command has been read by then.
+            if done.err.contains("is not on this machine") {
+                continue;
+            }
             assert_eq!(done.code, 0, "{}: {args:?}\n{}", command.place, done.err);
             planned += 1;
         }

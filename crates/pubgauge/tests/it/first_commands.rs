@@ -28,7 +28,7 @@ fn an_address_that_refuses_is_told_before_anything_is_measured() {
     place.is_clean();
 }
 
-/// A server that answers each MQTT login with this code of CONNACK.
+/// A server that answers each MQTT login with this reason code of MQTT 5.
 fn answers_with(code: u8) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("mqtt://ann@{}", listener.local_addr().unwrap());
@@ -36,7 +36,7 @@ fn answers_with(code: u8) -> String {
         for client in listener.incoming().flatten() {
             let mut client = client;
             let _ = client.read(&mut [0; 512]);
-            let _ = client.write_all(&[0x20, 2, 0, code]);
+            let _ = client.write_all(&[0x20, 3, 0, code, 0]);
         }
     });
     address
@@ -45,7 +45,7 @@ fn answers_with(code: u8) -> String {
 #[test]
 fn a_wrong_password_is_told_before_anything_is_measured() {
     let place = Place::new();
-    let address = answers_with(4);
+    let address = answers_with(0x86);
     let mut command = place.command(&["run", "--on", &address, "--rate", "10/s"]);
     command.env("PUBGAUGE_PASSWORD", "Xy7-hunting-high");
     let done = place.finish(command).exits(2);
@@ -102,7 +102,7 @@ fn a_study_is_read_from_standard_input() {
     for (text, code, said) in [
         (text, 0, "study claims"),
         ("name = 7".to_owned(), 3, "standard input:1"),
-        (String::new(), 3, "standard input: is empty"),
+        (String::new(), 3, "standard input:1:1: is empty"),
     ] {
         let mut command = place.command(&["plan", "-", "--on", "mosquitto"]);
         command.stdin(Stdio::piped());
