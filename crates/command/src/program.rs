@@ -13,11 +13,11 @@ pub fn run<C: Parser>(
     act: impl FnOnce(C) -> Result<i32, Ending>,
 ) -> ! {
     let command_line = C::try_parse().unwrap_or_else(|error| end_unread(&error, explain(&error)));
-    end(signals::ignore_size_limit().and_then(|()| act(command_line)))
+    end_process(signals::ignore_size_limit().and_then(|()| act(command_line)))
 }
 
 /// Ends the process with the exit code. An early end is told on standard error.
-pub fn end(acted: Result<i32, Ending>) -> ! {
+pub fn end_process(acted: Result<i32, Ending>) -> ! {
     let ended = acted.and_then(|code| exit::complete().map(|()| code));
     let code = ended.unwrap_or_else(|ending| {
         tell!("error: {}", ending.message);

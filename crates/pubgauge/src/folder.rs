@@ -16,6 +16,7 @@ use pubgauge_hosts::Hosts;
 use pubgauge_place::shell::quoted;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_results::store;
+use pubgauge_runner::convert::one_line;
 use pubgauge_study::{Plan, studies_in};
 
 use crate::args::{GateArgs, RunArgs, Selection};
@@ -258,7 +259,7 @@ impl Several {
                 Err(ending) => {
                     tell!("error: {name}: {}", ending.message);
                     worst = worst.max(ending.code);
-                    failed.push((name.clone(), ending.message.clone()));
+                    failed.push((name.clone(), one_line(&ending.message)));
                     vec![not_run(ending.message)]
                 }
             };

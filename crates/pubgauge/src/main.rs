@@ -69,12 +69,12 @@ fn ending(error: pubgauge_campaign::Error) -> Ending {
 }
 
 fn main() {
-    // What stands behind it is not for this program to read, --help included.
+    // The other program reads the arguments behind it, --help included.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|verb| verb == "collect")
     {
-        program::end(collect::collect());
+        program::end_process(collect::collect());
     }
     program::run(vocabulary::explain, act)
 }

@@ -226,7 +226,12 @@ fn bad_input_in_any_study_is_told_before_anything_runs() {
 fn a_study_that_fails_does_not_keep_the_others_from_running() {
     let place = Place::new();
     let nobody = study("nobody", 1, "").replace("\"reference-broker\"", "\"mqtt://127.0.0.1:1\"");
-    folder(&place, &[("a", nobody), ("b", study("b", 1, NEVER_MET))]);
+    let studies = [
+        ("a", nobody),
+        ("b", study("b", 1, NEVER_MET)),
+        ("c", study("c", 1, "")),
+    ];
+    folder(&place, &studies);
     // Nothing measured in one (2), a criterion that is not met in the other (1): the worst counts.
     place.run(&["run", "papers", "--out", "all"]).exits(2);
     assert!(!place.path_to("all/a").exists(), "nobody was there");
@@ -235,13 +240,14 @@ fn a_study_that_fails_does_not_keep_the_others_from_running() {
         2
     );
     // One that cannot even begin is told of, in the page too, and the other is there.
-    std::fs::create_dir(place.path_to("all/a")).unwrap();
-    place.write("all/a/foreign", "something else");
+    std::fs::remove_dir_all(place.path_to("all/c")).unwrap();
+    std::fs::create_dir(place.path_to("all/c")).unwrap();
+    place.write("all/c/foreign", "something else");
     let trials = place.results("all/b")["trials"].clone();
     std::fs::remove_file(place.path_to("all/b/report.html")).unwrap();
     let done = place.run(&["run", "--resume", "all"]).exits(3);
     assert!(
-        done.err.contains("error: a: ") && done.err.contains("is not empty"),
+        done.err.contains("error: c: ") && done.err.contains("is not empty"),
         "{}",
         done.err
     );
@@ -252,12 +258,9 @@ fn a_study_that_fails_does_not_keep_the_others_from_running() {
         "nothing is measured twice"
     );
     let studies = index(&place, "all");
-    assert!(
-        studies["studies"][0]["failed"]
-            .as_str()
-            .unwrap()
-            .contains("is not empty")
-    );
+    let failed = |nth: usize| studies["studies"][nth]["failed"].to_string();
+    assert!(failed(0).contains("connection refused; hint: nothing listens"));
+    assert!(failed(2).contains("is not empty"));
     assert_eq!(studies["studies"][1]["trials"], 2);
     place.is_clean();
 }
