@@ -220,7 +220,10 @@ fn decisive(question: &ComparisonRule, pair: &Pair<'_>) -> Vec<NamedFigure> {
         &["latency.p50", "round-trip.p50", "system-cpu-per-message"]
     };
     // A system within its client has no processor time of its own, one-way traffic no round trips.
-    let shown = |figure: &NamedFigure| all().all(|t| spoilt(t) || figure.value_in(t).is_some());
+    let shown = |figure: &NamedFigure| {
+        let has_it = |t: &&Trial| figure.value_in(t).is_some();
+        all().any(has_it) && all().all(|t| spoilt(t) || has_it(t))
+    };
     let figures = names.iter().filter_map(|name| NamedFigure::named(name));
     let figures: Vec<NamedFigure> = figures.filter(shown).collect();
     if figures.is_empty() {

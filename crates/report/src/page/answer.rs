@@ -42,10 +42,10 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
                 (overview(page))
             }
             (undecided(page))
-            @if wins_on_top(page) {
+            @if wins_on_top(page) && page.answers.iter().any(wins::has_decided) {
                 h3 { "Who wins at what" }
                 (wins::repeats_note(page.summary.workloads.iter()))
-                @for (answer, number) in page.answers.iter().zip(1..) {
+                @for (answer, number) in page.answers.iter().zip(1..).filter(|(answer, _)| wins::has_decided(answer)) {
                     @if page.answers.len() > 1 {
                         h4 { a href={ "#w" (number) } { (answer.workload) } }
                     }

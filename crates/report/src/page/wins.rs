@@ -18,6 +18,11 @@ pub(super) fn repeats_note<'w>(
     }
 }
 
+/// Whether a contest of the workload is decided, or no repeat decides it.
+pub(super) fn has_decided(answer: &WorkloadAnswer) -> bool {
+    answer.wins.iter().any(|win| win.outcome != Outcome::Open)
+}
+
 /// The contests that are decided, or that no repeat decides.
 pub(super) fn decided_wins(answer: &WorkloadAnswer) -> Markup {
     list(
