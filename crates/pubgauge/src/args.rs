@@ -8,12 +8,13 @@ mod tools;
 mod until;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::{LOGIN, Login, OUTPUT, Output};
+use pubgauge_results::store::RESULTS_FILE;
 use pubgauge_search::Axis;
 use pubgauge_study::BuiltIn;
 use pubgauge_testbed::Catalog;
@@ -250,7 +251,7 @@ impl Selection {
     /// # Errors
     /// An address of a port that tells no protocol; system files that are wrong.
     pub fn resolve_words(&mut self) -> Result<(), Ending> {
-        if let Some(study) = self.study.take_if(|study| !study.exists()) {
+        if let Some(study) = self.study.take_if(|study| !names_studies(study)) {
             match study.to_str() {
                 Some(address) if address.contains("://") => self.on.push(address.to_owned()),
                 Some("first-look") => {}
@@ -304,6 +305,11 @@ impl Selection {
         };
         but_for_repeats_and_place == Selection::default()
     }
+}
+
+/// Whether there is a file or a folder of this name that is no run: results of the first look stand in `first-look`.
+fn names_studies(path: &Path) -> bool {
+    path.exists() && !path.join(RESULTS_FILE).exists()
 }
 
 fn catalog(folders: &[PathBuf]) -> Result<Catalog, Ending> {

@@ -122,7 +122,7 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
         return named_study(path);
     }
     if flags.is_empty() && selection.find.is_none() {
-        return named_study(Path::new("first-look"));
+        return built_in(BuiltIn::first_look());
     }
     let study = flags.study().map_err(Ending::bad_input)?;
     Ok(Given {
@@ -133,16 +133,21 @@ fn study(selection: &Selection) -> Result<Given, Ending> {
     })
 }
 
+/// A study that comes with pubgauge.
+fn built_in(built_in: BuiltIn) -> Result<Given, Ending> {
+    Ok(Given {
+        study: built_in.study().map_err(Ending::bad_input)?,
+        text: built_in.text.to_owned(),
+        folder: PathBuf::new(),
+        claims: Vec::new(),
+    })
+}
+
 /// The study of this name: a file, `-` for standard input, or else one that comes with pubgauge.
 fn named_study(name: &Path) -> Result<Given, Ending> {
-    let built_in = name.to_str().filter(|_| !name.exists());
-    if let Some(built_in) = built_in.and_then(BuiltIn::named) {
-        return Ok(Given {
-            study: built_in.study().map_err(Ending::bad_input)?,
-            text: built_in.text.to_owned(),
-            folder: PathBuf::new(),
-            claims: Vec::new(),
-        });
+    let word = name.to_str().filter(|_| !name.is_file());
+    if let Some(study) = word.and_then(BuiltIn::named) {
+        return built_in(study);
     }
     let (study, text) = Study::open_with_text(name).map_err(Ending::bad_input)?;
     Ok(Given {

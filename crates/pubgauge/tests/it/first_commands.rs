@@ -73,6 +73,13 @@ fn studies_that_come_with_the_program_are_found_by_name_anywhere() {
         let plan = place.run(&["plan", name, "--on", "mosquitto,zeromq-direct"]);
         plan.exits(0);
     }
+    // Results of the same name are no study.
+    std::fs::create_dir(place.path_to("first-look")).unwrap();
+    place.write("first-look/results.json", "{}");
+    for args in [&["plan"][..], &["plan", "first-look"]] {
+        let plan = [args, &["--on", "mosquitto"]].concat();
+        assert!(place.run(&plan).exits(0).out.contains("study first-look"));
+    }
     let done = place.run(&["plan", "papers/kang2021"]).exits(3);
     assert!(done.err.contains("papers/kang2020"), "{}", done.err);
 }
