@@ -1,12 +1,12 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
 use pubgauge_conclusions::compare::{
-    CellOf, ComparisonRule, NamedFigure, comparable, conclude, next,
+    CellOf, ComparisonRule, FigureChange, NamedFigure, comparable, conclude, next,
 };
-use pubgauge_figures::comparison::{ComparedFigure, Ended, PairComparison};
+use pubgauge_figures::comparison::{Ended, PairComparison};
 use pubgauge_figures::figure::Figure;
 use pubgauge_figures::model::Trial;
-use pubgauge_quantities::shown::so_many;
+use pubgauge_quantities::shown::{percent, so_many};
 use pubgauge_quantities::text::wrap;
 use pubgauge_runner::searching;
 use pubgauge_study::Plan;
@@ -129,15 +129,17 @@ pub fn describe_progress(comparisons: &[PairComparison], round: u32) -> String {
         so_many(comparisons.len() as u64, "comparison")
     );
     let open = comparisons.iter().filter(|c| c.ended == Ended::Cut);
-    let widths = open.flat_map(|c| &c.figures).filter_map(half_width);
+    let changes = open
+        .flat_map(|c| &c.figures)
+        .filter_map(FigureChange::from_stored);
+    let widths = changes.filter_map(|change| change.half_width());
     if let Some(widest) = widths.reduce(f64::max) {
-        let asked = comparisons.iter().find_map(|c| c.precision);
         words += &format!(
             ", the widest interval is plus or minus {}",
-            shown_percent(widest)
+            percent(widest, 1)
         );
-        if let Some(asked) = asked {
-            words += &format!(" ({} is asked for)", shown_percent(asked));
+        if let Some(asked) = comparisons.iter().find_map(|c| c.precision) {
+            words += &format!(" ({} is asked for)", percent(asked, 1));
         }
     }
     let given_up = done(Ended::System) + done(Ended::Client);
@@ -145,18 +147,6 @@ pub fn describe_progress(comparisons: &[PairComparison], round: u32) -> String {
         words += &format!(", {given_up} given up");
     }
     words
-}
-
-/// Half the width of the interval of a relative change, as a share.
-fn half_width(figure: &ComparedFigure) -> Option<f64> {
-    let (low, high) = (figure.low?, figure.high?);
-    figure
-        .relative
-        .then(|| ((1.0 + high) / (1.0 + low)).sqrt() - 1.0)
-}
-
-fn shown_percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 /// Figures by their names, which `asked` asks for.

@@ -128,15 +128,16 @@ fn keep_claims(plan: &mut Plan, names: &[String]) -> Result<(), Error> {
         };
         claims.iter().any(|claim| is_judged_by(claim, &cell))
     };
-    let judging: Vec<PlannedTrial> = plan
-        .trials
-        .iter()
-        .filter(|t| is_needed(t))
-        .cloned()
-        .collect();
-    plan.trials.retain(|trial| {
-        is_needed(trial) || judging.iter().any(|judging| judging.is_share_of(trial))
-    });
+    let (mut kept, others): (Vec<PlannedTrial>, Vec<PlannedTrial>) =
+        std::mem::take(&mut plan.trials)
+            .into_iter()
+            .partition(is_needed);
+    let mut searches = others;
+    searches
+        .retain(|trial| trial.seeks().is_some() && kept.iter().any(|kept| kept.is_share_of(trial)));
+    kept.append(&mut searches);
+    kept.sort_by_key(|trial| trial.order);
+    plan.trials = kept;
     for (order, trial) in (0..).zip(&mut plan.trials) {
         trial.order = order;
     }

@@ -186,7 +186,7 @@ pub struct ContestPlace {
     pub row: String,
     /// Its figure, mean over repeats.
     pub value: f64,
-    /// Half the width of its 95 % interval; absent with a single repeat, and for a bound.
+    /// Half the width of its 95 % interval; absent below three repeats, and for a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_width: Option<f64>,
     /// Repeats that it is from.
@@ -282,7 +282,8 @@ impl RunAnswer {
 }
 
 impl TrialCounts {
-    fn new(results: &Results) -> TrialCounts {
+    /// The numbers of a run.
+    pub fn new(results: &Results) -> TrialCounts {
         let mut counts = TrialCounts {
             all: 0,
             valid: 0,

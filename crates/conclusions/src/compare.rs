@@ -15,6 +15,7 @@ mod figure;
 mod pairing;
 mod rounds;
 
+use pubgauge_figures::comparison::ComparedFigure;
 pub use pubgauge_figures::comparison::Difference;
 use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MOST_REPEATS, MeanInterval};
@@ -37,6 +38,24 @@ pub struct FigureChange {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl FigureChange {
+    /// The change that is stored for a figure; `None` where the two sides could not be compared.
+    pub fn from_stored(figure: &ComparedFigure) -> Option<FigureChange> {
+        Some(FigureChange {
+            relative: figure.relative,
+            effect: figure.change?,
+            low: figure.low?,
+            high: figure.high?,
+        })
+    }
+
+    /// Half the width of the interval as a share, on the scale of ratios; `None` for a difference.
+    pub fn half_width(&self) -> Option<f64> {
+        let ratio = (1.0 + self.high) / (1.0 + self.low);
+        self.relative.then(|| ratio.sqrt() - 1.0)
+    }
 }
 
 /// The comparison of one figure of one pair of cells.

@@ -37,6 +37,7 @@ impl Resolution {
             value: value.unwrap_or_else(|| "default".to_owned()),
             native: native.into(),
             term: None,
+            qos: None,
         });
     }
 
@@ -44,6 +45,18 @@ impl Resolution {
     pub fn term(&mut self, setting: &str, term: impl Into<String>) {
         if let Some(row) = self.rows.last_mut().filter(|row| row.setting == setting) {
             row.term = Some(term.into());
+        }
+    }
+
+    /// MQTT's quality of service that the reliability became, where that was honoured last.
+    pub fn quality_of_service(&mut self, qos: u8) {
+        self.term("reliability", format!("QoS {qos}"));
+        if let Some(row) = self
+            .rows
+            .last_mut()
+            .filter(|row| row.setting == "reliability")
+        {
+            row.qos = Some(qos);
         }
     }
 

@@ -135,6 +135,7 @@ impl Target {
             value: "insecure".into(),
             native: "encrypted, but the server's certificate is not checked: whoever answers, or stands between, can read and change everything, the password included".into(),
             term: None,
+            qos: None,
         })
     }
 }

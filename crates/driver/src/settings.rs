@@ -261,6 +261,10 @@ pub struct Mapping {
     /// say enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
+    /// MQTT's quality of service that messages are published with, 0 to 2, beside `reliability`; absent for a protocol that
+    /// has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<u8>,
 }
 
 /// A setting that a system cannot honour.

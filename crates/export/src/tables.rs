@@ -339,13 +339,9 @@ fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<R
     rows
 }
 
-/// The quality of service of MQTT that messages were published with: what the driver says that reliability became. Absent for
-/// a protocol that has none.
-fn qos(trial: &Trial) -> Option<u32> {
-    let mut mappings = trial.mappings.iter();
-    let became = mappings.find(|mapping| mapping.setting == "reliability")?;
-    let digit = became.native.strip_prefix("QoS ")?.chars().next()?;
-    digit.to_digit(10)
+/// The quality of service of MQTT that messages were published with, as the driver says; absent for a protocol that has none.
+fn qos(trial: &Trial) -> Option<u8> {
+    trial.mappings.iter().find_map(|mapping| mapping.qos)
 }
 
 /// The distribution of a measure of [`LOGS`] over a trial.

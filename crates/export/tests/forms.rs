@@ -269,14 +269,15 @@ fn loads_are_numbers_and_no_column_is_empty_throughout() {
         trial.workload.payload_bytes = Some(64.0);
         trial.workload.rate_msgs_per_s = Some(1_000.0);
     }
-    let reliability = |native: &str| Mapping {
+    let reliability = |native: &str, qos| Mapping {
         setting: "reliability".into(),
         value: "default".into(),
         native: native.into(),
         term: None,
+        qos,
     };
-    results.trials[0].mappings = vec![reliability("QoS 1 published, QoS 2 subscribed")];
-    results.trials[1].mappings = vec![reliability("publisher confirms")];
+    results.trials[0].mappings = vec![reliability("in words of MQTT", Some(1))];
+    results.trials[1].mappings = vec![reliability("QoS 2, in another protocol's words", None)];
     let run = NamedRun {
         name: "night-1",
         results: &results,

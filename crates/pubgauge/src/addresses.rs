@@ -4,8 +4,7 @@
 use pubgauge_campaign::Prepared;
 use pubgauge_command::exit::Ending;
 use pubgauge_driver::Tls;
-use pubgauge_quantities::lists::unique;
-use pubgauge_testbed::Testbed;
+use pubgauge_testbed::{Roles, SystemKind, Testbed};
 
 use crate::question;
 
@@ -14,11 +13,9 @@ use crate::question;
 /// # Errors
 /// If the answer is no, or nobody can be asked.
 pub fn confirm_search(prepared: &Prepared, yes: bool) -> Result<(), Ending> {
-    let trials = prepared.plan.trials.iter();
-    let addresses = trials
-        .map(|trial| &trial.system)
-        .filter(|system| system.contains("://"));
-    let addresses: Vec<String> = unique(addresses.cloned());
+    let systems = prepared.systems.iter();
+    let external = systems.filter(|(_, chosen)| chosen.file.kind == SystemKind::External);
+    let addresses: Vec<&str> = external.map(|(name, _)| name.as_str()).collect();
     if yes || prepared.plan.search.is_none() || addresses.is_empty() {
         return Ok(());
     }
@@ -29,7 +26,7 @@ pub fn confirm_search(prepared: &Prepared, yes: bool) -> Result<(), Ending> {
     question::ask(&warning, "go on", "nothing was sent", "add --yes")
 }
 
-/// Tries each address of the plan by one client that publishes and one that subscribes.
+/// Tries each address of the plan by one client that publishes and one that subscribes, as far as the workloads have such.
 ///
 /// # Errors
 /// The addresses that refuse them, and why. One that says nothing is left to the trials, which wait longer.
@@ -40,12 +37,21 @@ pub fn check_answers(
 ) -> Result<(), Ending> {
     let mut refusals = Vec::new();
     for (name, chosen) in &prepared.systems {
-        let mut trials = prepared.plan.trials.iter();
-        let Some(trial) = trials.find(|trial| trial.system == *name) else {
-            continue;
+        let trials = prepared.plan.trials.iter();
+        let trials: Vec<_> = trials.filter(|trial| trial.system == *name).collect();
+        let flows = || trials.iter().flat_map(|trial| &trial.workload.flows);
+        let roles = Roles {
+            publishers: flows().any(|flow| !flow.publishers.is_empty()),
+            subscribers: flows().any(|flow| !flow.subscribers.is_empty()),
         };
+        let mut settings = Vec::new();
+        for trial in &trials {
+            if !settings.contains(&*trial.settings) {
+                settings.push((*trial.settings).clone());
+            }
+        }
         let variant = chosen.variant.as_deref();
-        let refusal = testbed.refusal(&chosen.file, variant, &trial.settings, tls);
+        let refusal = testbed.refusal(&chosen.file, variant, &settings, roles, tls);
         refusals.extend(refusal.map_err(Ending::bad_input)?);
     }
     if refusals.is_empty() {

@@ -132,17 +132,11 @@ fn guard_checks(comparison: &PairComparison) -> impl Iterator<Item = Check> {
 
 /// The change of a figure with its interval.
 fn guarded_change(figure: &ComparedFigure) -> String {
-    let change = figure.change.zip(figure.low).zip(figure.high);
-    let Some(((effect, low), high)) = change else {
-        return "no figures".to_owned();
-    };
-    let (change, interval) = format_change(FigureChange {
-        relative: figure.relative,
-        effect,
-        low,
-        high,
-    });
-    format!("{change} ({interval})")
+    match FigureChange::from_stored(figure).map(format_change) {
+        None => "no figures".to_owned(),
+        Some((change, interval)) if interval.is_empty() => change,
+        Some((change, interval)) => format!("{change} ({interval})"),
+    }
 }
 
 /// Whether the latency of a trial, its client's own lateness included, meets all that is asked of it.

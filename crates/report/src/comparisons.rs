@@ -144,13 +144,7 @@ fn ablation(group: &[&PairComparison]) -> Vec<Board> {
 }
 
 fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> ComparisonRow {
-    let change = figure.change.zip(figure.low).zip(figure.high);
-    let change = change.map(|((effect, low), high)| FigureChange {
-        relative: figure.relative,
-        effect,
-        low,
-        high,
-    });
+    let change = FigureChange::from_stored(figure);
     let (change, interval) = change.map_or(("-".to_owned(), String::new()), format_change);
     let pairs = match comparison.pairs {
         1 => "1 pair".to_owned(),

@@ -1,9 +1,9 @@
 //! Rows that were measured while other programs used the machine.
 
+use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_figures::model::{Results, Trial};
 use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::summary::{Doubt, WorkloadCells};
 
@@ -59,10 +59,9 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
 /// How many of the trials that stand only give bounds because others had the processors, in one sentence; `None` without
 /// any.
 pub fn spoilt_trials(results: &Results) -> Option<String> {
-    let spoilt = results.standing().filter(|trial| spoilt_by_others(trial));
-    let spoilt = spoilt.count();
+    let counts = TrialCounts::new(results);
+    let (spoilt, all) = (counts.spoilt_by_others, counts.all);
     (spoilt > 0).then(|| {
-        let all = results.standing().count();
         format!(
             "{spoilt} of {all} trials only give bounds on these systems, because other programs had the processors. Run again \
              when the machine is quiet."

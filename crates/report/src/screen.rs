@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_figures::Results;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
@@ -69,7 +70,7 @@ pub(crate) fn heading(results: &Results) -> String {
         results.study.name.clone(),
         shown::so_many(trials.len() as u64, "trial"),
     ];
-    let (valid, all) = why::valid_of(results);
+    let TrialCounts { valid, all, .. } = TrialCounts::new(results);
     if valid < all {
         parts.push(format!("{valid} valid"));
     }

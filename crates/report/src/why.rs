@@ -1,6 +1,5 @@
 //! Why answers are *no* or cannot be told, each cause once, and which contests are open: for terminal and page alike.
 
-use pubgauge_figures::{Results, Status};
 use pubgauge_quantities::lists::{grouped, names, unique};
 
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
@@ -107,11 +106,4 @@ pub(crate) fn open_contests(answers: &[WorkloadAnswer]) -> Option<String> {
         .collect();
     (!words.is_empty())
         .then(|| format!("{}: more repeats would tell (--repeats)", words.join("; ")))
-}
-
-/// How many of the trials that stand are valid, and how many there are.
-pub(crate) fn valid_of(results: &Results) -> (usize, usize) {
-    let is_valid = |trial: &&pubgauge_figures::Trial| trial.verdict.status == Status::Valid;
-    let valid = results.standing().filter(is_valid).count();
-    (valid, results.standing().count())
 }

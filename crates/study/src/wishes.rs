@@ -72,6 +72,7 @@ impl PlannedTrial {
                     value: wish.value.clone(),
                     native: not_granted,
                     term: None,
+                    qos: None,
                 }),
             }
         }

@@ -34,6 +34,42 @@ impl From<String> for ProbeError {
     }
 }
 
+/// The clients that a workload has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Some publish.
+    pub publishers: bool,
+    /// Some subscribe.
+    pub subscribers: bool,
+}
+
+impl Roles {
+    pub(crate) const BOTH: Roles = Roles {
+        publishers: true,
+        subscribers: true,
+    };
+}
+
+/// One attempt to log in with one client for each of `roles`, until `deadline` or for 3 s.
+///
+/// # Errors
+/// Why it did not succeed.
+pub(crate) fn log_in(
+    driver: &dyn Driver,
+    roles: Roles,
+    target: &Target,
+    settings: &Settings,
+    deadline: Instant,
+) -> Result<(), ProbeError> {
+    Attempt::carried_out(
+        driver,
+        target,
+        settings,
+        deadline,
+        |attempt, publishers_first| attempt.connect_roles(roles, publishers_first).map(|_| ()),
+    )
+}
+
 /// One attempt to talk to a system through its driver, until `deadline` or for 3 s: to connect and
 /// log in; for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message back.
 ///
@@ -43,19 +79,24 @@ pub(crate) fn probe(
     driver: &dyn Driver,
     what: Probe,
     target: &Target,
-    settings: &Settings,
     deadline: Instant,
 ) -> Result<(), ProbeError> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    let until = monotonic_now() + left.min(ATTEMPT).as_nanos() as u64;
-    let mut attempt = Attempt {
-        fleet: open(driver, target, settings, 2)?,
-        until,
-        seen: ProbeArrivals::default(),
-    };
-    let result = attempt.connect_both(what, driver.traits(settings).publishers_first);
-    attempt.fleet.close(monotonic_now() + CLOSE_NS);
-    result
+    let settings = Settings::default();
+    Attempt::carried_out(
+        driver,
+        target,
+        &settings,
+        deadline,
+        |attempt, publishers_first| {
+            let clients = attempt.connect_roles(Roles::BOTH, publishers_first)?;
+            match (what, clients) {
+                (Probe::Subscribe, [Some(publisher), Some(subscriber)]) => {
+                    attempt.exchange(publisher, subscriber)
+                }
+                _ => Ok(()),
+            }
+        },
+    )
 }
 
 /// Opens a fleet for a few clients beside those of a trial; the error is what the driver says.
@@ -114,18 +155,48 @@ impl Events for ProbeArrivals {
 }
 
 impl Attempt {
-    fn connect_both(&mut self, what: Probe, publishers_first: bool) -> Result<(), ProbeError> {
-        // Two clients, because publishers and subscribers may connect to different places.
-        let (publisher, address) = self.connect(true, Vec::new())?;
-        let peers = if publishers_first {
-            address.into_iter().collect()
-        } else {
-            Vec::new()
+    /// Opens a fleet, lets `act` use it, and closes it.
+    fn carried_out(
+        driver: &dyn Driver,
+        target: &Target,
+        settings: &Settings,
+        deadline: Instant,
+        act: impl FnOnce(&mut Attempt, bool) -> Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let until = monotonic_now() + left.min(ATTEMPT).as_nanos() as u64;
+        let mut attempt = Attempt {
+            fleet: open(driver, target, settings, 2)?,
+            until,
+            seen: ProbeArrivals::default(),
         };
-        let (subscriber, _) = self.connect(false, peers)?;
-        if what == Probe::Connect {
-            return Ok(());
+        let result = act(&mut attempt, driver.traits(settings).publishers_first);
+        attempt.fleet.close(monotonic_now() + CLOSE_NS);
+        result
+    }
+
+    /// Connects one client that publishes and one that subscribes, as far as the roles are asked for: they may connect to
+    /// different places.
+    fn connect_roles(
+        &mut self,
+        roles: Roles,
+        publishers_first: bool,
+    ) -> Result<[Option<ClientId>; 2], ProbeError> {
+        let mut clients = [None, None];
+        let mut peers = Vec::new();
+        if roles.publishers {
+            let (publisher, address) = self.connect(true, Vec::new())?;
+            clients[0] = Some(publisher);
+            peers.extend(address.filter(|_| publishers_first));
         }
+        if roles.subscribers {
+            clients[1] = Some(self.connect(false, peers)?.0);
+        }
+        Ok(clients)
+    }
+
+    /// Subscribes, publishes, and gets the message back.
+    fn exchange(&mut self, publisher: ClientId, subscriber: ClientId) -> Result<(), ProbeError> {
         let topic = format!("pubgauge/probe/{}", std::process::id());
         let subscription = Subscription {
             filter: topic.clone(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::{Driver, Settings, Target};
+use pubgauge_driver::{Driver, Target};
 
 use crate::file::Ready;
 use crate::instance::{Instance, tree};
@@ -128,7 +128,7 @@ impl Readiness {
         let (Some(what), Some(driver)) = (ready.probe, &self.driver) else {
             return None;
         };
-        let refused = probe(&**driver, what, target, &Settings::default(), deadline).err()?;
+        let refused = probe(&**driver, what, target, deadline).err()?;
         Some(format!("the driver {} says: {refused}", driver.name()))
     }
 }

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Driver, Drivers, Secret, Settings, Target, Tls};
 
 use crate::domain::Domain;
-use crate::file::{Probe, SystemFile, SystemKind, UnknownVariant, When};
+use crate::file::{SystemFile, SystemKind, UnknownVariant, When};
 use crate::find::{self, Installation, Missing};
 use crate::instance::{Instance, StartPlan, private_folder, run_hooks};
 use crate::limits::max_open_files;
 use crate::namespace::{self, Site};
 use crate::ports::{self, Ports};
-use crate::probe::{ProbeError, probe};
+use crate::probe::{ProbeError, Roles, log_in};
 use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
@@ -165,8 +165,8 @@ impl Testbed {
         Ok(running)
     }
 
-    /// Why a system that runs already takes no client with these settings: it, or the way to it, says no, at which of
-    /// its addresses. `None` if it takes one; also if it says nothing, because a trial waits longer than this.
+    /// Why a system that runs already takes no client with any of these settings: it, or the way to it, says no, at which
+    /// of its addresses. `None` if it takes one; also if it says nothing, because a trial waits longer than this.
     ///
     /// # Errors
     /// If there is no such variant.
@@ -174,37 +174,45 @@ impl Testbed {
         &self,
         system: &SystemFile,
         variant: Option<&str>,
-        settings: &Settings,
+        settings: &[Settings],
+        roles: Roles,
         tls: Option<&Tls>,
     ) -> Result<Option<String>, UnknownVariant> {
         let system = system.variant(variant)?;
         let (SystemKind::External, Some(driver)) = (system.kind, self.driver_of(&system)) else {
             return Ok(None);
         };
-        // A session that the server keeps would stay there.
-        let settings = Settings {
-            session: None,
-            ..settings.clone()
-        };
         // Clients of a system at an address have no files.
         let Ok(found) = self.find(&system) else {
             return Ok(None);
         };
         let whole = self.target(&system, &found.values, Path::new(""));
-        let refusals = whole.endpoints.iter().filter_map(|endpoint| {
+        let refusal = |endpoint: &String| {
             let one = Target {
                 endpoints: vec![endpoint.clone()],
                 tls: tls.cloned(),
                 ..whole.clone()
             };
-            let deadline = Instant::now() + REFUSES_WITHIN;
-            match probe(&*driver, Probe::Connect, &one, &settings, deadline) {
-                Err(ProbeError::Refused(why)) if why.contains(endpoint) => Some(why),
-                Err(ProbeError::Refused(why)) => Some(format!("{endpoint}: {why}")),
-                Ok(()) | Err(ProbeError::Silent(_)) => None,
+            let mut refused = None;
+            for settings in settings {
+                // A session that the server keeps would stay there.
+                let settings = Settings {
+                    session: None,
+                    ..settings.clone()
+                };
+                let deadline = Instant::now() + REFUSES_WITHIN;
+                match log_in(&*driver, roles, &one, &settings, deadline) {
+                    Err(ProbeError::Refused(why)) => refused = refused.or(Some(why)),
+                    Ok(()) | Err(ProbeError::Silent(_)) => return None,
+                }
             }
-        });
-        Ok(Some(refusals.collect::<Vec<_>>().join("\n")).filter(|words| !words.is_empty()))
+            refused.map(|why| match why.contains(endpoint) {
+                true => why,
+                false => format!("{endpoint}: {why}"),
+            })
+        };
+        let refusals: Vec<String> = whole.endpoints.iter().filter_map(refusal).collect();
+        Ok(Some(refusals.join("\n")).filter(|words| !words.is_empty()))
     }
 
     /// Prepares a system that has no process to start.

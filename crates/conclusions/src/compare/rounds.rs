@@ -246,8 +246,8 @@ fn rows(question: &ComparisonRule, pair: &Pair<'_>, figures: &[NamedFigure]) -> 
 /// Whether the ratio of both sides is known to within plus or minus `precision`.
 fn is_precise(row: &Row, precision: f64) -> bool {
     row.change.is_some_and(|change| {
-        let ratio = (1.0 + change.high) / (1.0 + change.low);
-        change.low == change.high || change.relative && ratio.sqrt() <= 1.0 + precision
+        let is_narrow = |half: f64| half <= precision;
+        change.low == change.high || change.half_width().is_some_and(is_narrow)
     })
 }
 

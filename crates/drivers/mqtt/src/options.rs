@@ -142,7 +142,7 @@ impl MqttOptions {
                 self.qos as u8, self.subscribe_qos as u8
             )),
         });
-        t.term("reliability", format!("QoS {}", self.qos as u8));
+        t.quality_of_service(self.qos as u8);
         if subscribe_qos == Some(QoS::ExactlyOnce) && target.has("no-qos-2") {
             t.refuse("native.mqtt.subscribe-qos", "2", no_qos_2);
         }

@@ -123,7 +123,7 @@ impl Rule {
                 "Read the system's log; where the study cuts connections on purpose, it has to allow that."
             }
             Rule::Foreign => {
-                "Give this run topics of its own (`topic-prefix`), and end whatever else publishes there."
+                "Give this run topics of its own (`topic` of its flows), and end whatever else publishes there."
             }
             Rule::Corrupt | Rule::WrongTopic | Rule::LowerQuality | Rule::OutOfOrder => {
                 "Run it once more; if it comes again, it is a defect of the system worth reporting."

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 
+use pubgauge_testing::mosquitto::Mosquitto;
+
 use crate::common::*;
 
 /// The address of a port that nobody listens at.
@@ -16,7 +18,7 @@ fn refusing_port() -> String {
 fn an_address_that_refuses_is_told_before_anything_is_measured() {
     let place = Place::new();
     let address = refusing_port();
-    let mosquitto = pubgauge_testing::mosquitto::Mosquitto::start();
+    let mosquitto = Mosquitto::start();
     let both = format!("{},{address}", mosquitto.address());
     let done = place
         .run(&["run", "--on", &both, "--rate", "10/s"])
@@ -146,4 +148,40 @@ fn a_guard_names_two_releases() {
         let done = place.run(&[&["guard"], &args[..]].concat()).exits(3);
         assert!(done.err.contains(said), "{}", done.err);
     }
+}
+
+/// A server of which one version of MQTT or one client is refused serves those that it takes: that is for the trials.
+#[test]
+fn a_server_that_takes_some_of_the_clients_is_measured() {
+    let place = Place::new();
+    let one = Mosquitto::start_with("allow_anonymous true\nmax_connections 1");
+    let address = one.address();
+    let mut args = vec![
+        "run",
+        "--on",
+        &address,
+        "--subscribers",
+        "0",
+        "--out",
+        "one",
+    ];
+    args.extend(["--rate", "100/s"]);
+    args.extend(SHORT);
+    place.run(&args);
+    assert!(count(&place.trial("one"), "published") > 0);
+
+    // Each login as MQTT 5 has the answer that this version is not spoken.
+    let address = answers_with(0x84);
+    let done = place.run(&["run", "--on", &address, "--mqtt", "5", "--rate", "10/s"]);
+    done.exits(2).assert_says("nothing was measured");
+}
+
+#[test]
+fn a_search_of_a_described_server_asks_too() {
+    let place = Place::new();
+    let broker = Mosquitto::start();
+    let mut command = place.command(&["find", "--on", "jorammq", "--out", "run"]);
+    command.env("PUBGAUGE_JORAMMQ", broker.address());
+    place.finish(command).exits(3).assert_says("loads jorammq");
+    assert!(!place.path_to("run").exists());
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_quantities::lists::{grouped, unique};
 use pubgauge_quantities::shown;
 
@@ -65,7 +66,7 @@ fn undecided(page: &Page<'_>) -> Markup {
     } else {
         why::causes(&entries)
     };
-    let (valid, all) = why::valid_of(page.results);
+    let TrialCounts { valid, all, .. } = TrialCounts::new(page.results);
     let open = why::open_contests(&page.answers);
     html! {
         ul class="notes" {

@@ -252,6 +252,7 @@ fn results_of_before_names_were_stored_are_told_apart() {
             value: value.into(),
             native: "half a page of mapping text".into(),
             term: None,
+            qos: None,
         }];
         one
     };

@@ -204,6 +204,7 @@ fn mapping(setting: &str, term: &str) -> Mapping {
         value: "default".into(),
         native: "in many words".into(),
         term: Some(term.into()),
+        qos: None,
     }
 }
 

@@ -125,6 +125,7 @@ fn wishes_in_vain_are_told_and_promises_are_kept_or_refused() {
         value: "default".into(),
         native: "one by one".into(),
         term: None,
+        qos: None,
     };
     let told = trial.mappings(vec![row]);
     assert_eq!(told.len(), 1);

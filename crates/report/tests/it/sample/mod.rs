@@ -458,12 +458,14 @@ fn mappings(in_client: bool) -> Vec<Mapping> {
                 "QoS 0".into()
             },
             term: (!in_client).then(|| "QoS 0".into()),
+            qos: (!in_client).then_some(0),
         },
         Mapping {
             setting: "transport".into(),
             value: "tcp".into(),
             native: "TCP, TCP_NODELAY".into(),
             term: None,
+            qos: None,
         },
     ]
 }
