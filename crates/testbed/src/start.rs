@@ -206,9 +206,12 @@ impl Testbed {
                     Ok(()) | Err(ProbeError::Silent(_)) => return None,
                 }
             }
-            refused.map(|why| match why.contains(endpoint) {
-                true => why,
-                false => format!("{endpoint}: {why}"),
+            refused.map(|why| {
+                if why.contains(endpoint) {
+                    why
+                } else {
+                    format!("{endpoint}: {why}")
+                }
             })
         };
         let refusals: Vec<String> = whole.endpoints.iter().filter_map(refusal).collect();
