@@ -321,8 +321,26 @@ fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported>
     })
 }
 
+/// The first of a trial's flows whose devices cannot come and go over its system, and why.
+fn refused_presence(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
+    let brokered = chosen.driver.topology(&target) == Topology::Brokered;
+    let mut flows = trial.workload.flows.iter();
+    let flow = flows.find(|flow| flow.presence.is_some() && !brokered)?;
+    Some(Unsupported {
+        setting: "presence".into(),
+        value: flow.name.clone(),
+        reason: "clients of a system without a broker find each other when the trial begins; devices that come and go need \
+                 a broker"
+            .into(),
+    })
+}
+
 /// The first subscription of a trial that its system does not support, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    if let Some(unsupported) = refused_presence(trial, chosen) {
+        return Some(unsupported);
+    }
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let all: Vec<&Settings> = trial.all_settings().collect();
     let flows = trial.workload.flows.iter();

@@ -22,6 +22,19 @@ impl Grant {
     /// The setting for how many messages a publisher may have under way without an acknowledgement.
     pub const WINDOW: &'static str = "in-flight";
 
+    /// The setting for how many bytes a message may have at the most.
+    pub const SIZE: &'static str = "size";
+
+    /// The system announces that it takes messages of so many bytes; `term` is its name of the limit.
+    pub fn size(bytes: u64, term: &'static str) -> Grant {
+        Grant {
+            setting: Grant::SIZE.into(),
+            asked: u64::MAX,
+            granted: bytes,
+            term: term.into(),
+        }
+    }
+
     /// A window that no system has a say in.
     pub fn own_window(messages: u64) -> Grant {
         Grant {

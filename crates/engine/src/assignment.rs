@@ -8,6 +8,7 @@ use pubgauge_driver::Mark;
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::audience::covering;
+use pubgauge_workload::presence::Presence;
 use pubgauge_workload::{
     Arrivals, Audience, AudienceError, Exchange, Flow, Party, Sizes, TraceError, Workload,
 };
@@ -227,6 +228,22 @@ impl Brief {
         let publisher =
             &self.workload.flows[info.flow as usize].publishers[info.publisher as usize];
         &publisher.topics[info.topic as usize]
+    }
+
+    /// For how many clients of a worker messages and acknowledgements are counted one by one: none, unless some come and go.
+    pub fn counted_clients(&self, assignment: &Assignment) -> usize {
+        let devices = &assignment.devices;
+        let mut all = devices.iter();
+        match all.any(|device| self.presence_of(*device).is_some()) {
+            true => devices.len(),
+            false => 0,
+        }
+    }
+
+    /// When a device is connected; `None`: throughout.
+    pub fn presence_of(&self, device: u32) -> Option<&Presence> {
+        let mut links = self.links(device).iter();
+        links.find_map(|link| self.workload.flows[link.flow as usize].presence_of(link.subscribes))
     }
 
     pub fn streams_of(&self, flow: usize) -> Range<u32> {

@@ -149,6 +149,8 @@ pub struct PartyAccount {
     pub closed: u32,
     /// Messages that no longer count as under way, for flows with a window.
     pub passed: u32,
+    /// How often the party's subscriber had been away when the last delivery came.
+    pub absences: u32,
 }
 
 impl PartyAccount {

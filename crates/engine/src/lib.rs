@@ -4,12 +4,15 @@
 //! loop; a [`conductor`] leads them through the phases (connect, prove readiness, warm up,
 //! measure, drain) and adds their [`recording`]s up.
 
+pub mod absences;
 pub mod assignment;
 pub mod bursts;
 mod calls;
 pub mod conductor;
+pub mod connecting;
 mod context;
 mod counts;
+pub mod failures;
 pub mod groups;
 mod heartbeat;
 mod histograms;

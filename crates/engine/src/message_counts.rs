@@ -27,6 +27,12 @@ counts! {
         pub unique: u64,
         /// First deliveries that were overtaken; of groups with members on several workers the conductor counts them.
         pub reordered: u64,
+        /// Messages that fell due while their publisher was away, as the workload has it; they are not among those due.
+        pub away: u64,
+        /// First deliveries of messages that were due before their subscriber came back from an absence.
+        pub backlog: u64,
+        /// Deliveries that did not come because their subscriber was away, and the system keeps nothing for it.
+        pub missed: u64,
         /// Repeated deliveries that the times contain: members of a group on different workers got the message, and each
         /// worker timed its copy. The conductor counts them.
         pub timed_again: u64,

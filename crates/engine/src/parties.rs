@@ -127,6 +127,13 @@ impl PartyTimes {
         }
     }
 
+    /// Counts the first delivery of a message to a party, whose latency is that of something else.
+    pub fn count(&mut self, party: u32) {
+        if let Some(of) = self.of.get_mut(party as usize) {
+            of.unique += 1;
+        }
+    }
+
     /// The deliveries to the parties, of which `parties` has in their order the index into the audience's, the first member
     /// and how many messages have passed them over.
     pub fn finish(self, parties: impl Iterator<Item = (u32, (u32, u32), u64)>) -> PartiesRecording {

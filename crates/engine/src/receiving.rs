@@ -7,9 +7,10 @@ mod under_way;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos};
+use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos, Session};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::absences::{AbsenceLog, PresenceRecording};
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::context::Context;
@@ -37,6 +38,9 @@ pub struct Reply {
     pub len: usize,
 }
 
+/// A change of a client, and when what came last before it was read, by the clock.
+pub type TimedChange = (Nanos, ClientId, Change);
+
 /// The role in which one client receives.
 #[derive(Clone, Debug, Default)]
 struct ReceivingClient {
@@ -45,6 +49,12 @@ struct ReceivingClient {
     parties: Box<[Entitlement]>,
     /// It answers ping-pong questions.
     responds: bool,
+    /// When it was back from its last absence, since the epoch: the largest number while it is away, 0 if it never was.
+    back_at: Nanos,
+    /// How often it was away.
+    absences: u32,
+    /// Nothing has come to it since it was back.
+    awaits_first: bool,
 }
 
 /// A client's place in a party.
@@ -94,6 +104,11 @@ pub struct Receiving {
     gathered: Gathered,
     ledger: Ledger,
     progress: Progress,
+    /// The system keeps nothing for subscribers that are away.
+    forgets: bool,
+    absences: AbsenceLog,
+    /// Acknowledgements by client, where clients come and go.
+    answers: Vec<u64>,
     /// Arrival time of what is being reported, since the epoch.
     now: Nanos,
     /// When the last delivery before `now` arrived, since the epoch.
@@ -130,8 +145,8 @@ pub struct Receiving {
     measure_from: Nanos,
     /// Messages that came before the timetable: a publishing worker may know it earlier.
     early: Vec<Early>,
-    /// Events of clients since they were last taken.
-    pub changes: Vec<(ClientId, Change)>,
+    /// Changes of clients since they were last taken.
+    pub changes: Vec<TimedChange>,
     /// Answers owed since they were last taken.
     pub replies: Vec<Reply>,
     /// Streams whose answer came since it was last taken.
@@ -199,17 +214,18 @@ struct FlowIn {
     rejected_deliveries: u64,
     /// Deliveries that warm-up messages were expected to cause in vain.
     warm_up_rejected_deliveries: u64,
-    /// Rejected measured messages by code.
-    rejections: Vec<(u16, u64)>,
+    /// Rejected messages by code: those that are not measured, and measured ones.
+    rejections: [Vec<(u16, u64)>; 2],
 }
 
 impl FlowIn {
     /// Notes a rejection by its code; a system uses few.
     #[cold]
-    fn note_rejection(&mut self, code: u16) {
-        match self.rejections.iter_mut().find(|(known, _)| *known == code) {
+    fn note_rejection(&mut self, code: u16, measured: bool) {
+        let rejections = &mut self.rejections[usize::from(measured)];
+        match rejections.iter_mut().find(|(known, _)| *known == code) {
             Some((_, messages)) => *messages += 1,
-            None => self.rejections.push((code, 1)),
+            None => rejections.push((code, 1)),
         }
     }
 
@@ -331,11 +347,14 @@ impl Receiving {
                 device: *device,
                 parties: parties_of.get(device).cloned().unwrap_or_default().into(),
                 responds: brief.responds(*device),
+                ..ReceivingClient::default()
             })
             .collect();
         let flows = brief.workload.flows.len();
+        let settings = context.settings.get(assignment.settings as usize);
+        let session = settings.and_then(|settings| settings.session);
         let mut receiving = Receiving {
-            brief,
+            brief: brief.clone(),
             clock: context.clock.clone(),
             epoch: context.epoch,
             mark: assignment.mark,
@@ -346,6 +365,9 @@ impl Receiving {
             party_times: PartyTimes::default(),
             gathered,
             ledger: Ledger::default(),
+            forgets: session != Some(Session::Durable),
+            absences: AbsenceLog::default(),
+            answers: vec![0; brief.counted_clients(assignment)],
             progress: Progress::default(),
             now: 0,
             heard: 0,
@@ -455,6 +477,43 @@ impl Receiving {
         }
     }
 
+    /// A client leaves: its connection ends now.
+    pub fn leave(&mut self, client: ClientId) {
+        let state = &mut self.clients[client.0 as usize];
+        state.back_at = Nanos::MAX;
+        state.absences += 1;
+        state.awaits_first = true;
+        self.absences.left();
+    }
+
+    /// A client is connected again, with its subscriptions; its last answer was read at this time of the clock.
+    pub fn come_back(&mut self, client: ClientId, read: Nanos) {
+        let state = &mut self.clients[client.0 as usize];
+        state.back_at = read.saturating_sub(self.epoch);
+        self.absences.returned();
+    }
+
+    /// Acknowledgements that a client has got, where clients come and go.
+    pub fn answered(&self, client: ClientId) -> u64 {
+        self.answers.get(client.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The comings and goings of its clients. To be asked after [`Receiving::finish`].
+    pub fn finish_presence(&mut self) -> PresenceRecording {
+        self.absences.finish()
+    }
+
+    /// Counts what subscribers have missed by being away; by party. To be asked before [`Receiving::finish`].
+    pub fn count_missed(&mut self, table: Option<Timetable>) -> FxHashMap<u32, u64> {
+        let mut of_parties = FxHashMap::default();
+        let missed = self.absences.missed(&self.brief, table, self.epoch);
+        for ((party, flow), deliveries) in missed {
+            self.flows[flow as usize].counts.messages.missed += deliveries;
+            *of_parties.entry(party).or_default() += deliveries;
+        }
+        of_parties
+    }
+
     /// The measurement ended earlier than planned.
     pub fn end_at(&mut self, end: Nanos) {
         self.cuts.end_at(end);
@@ -490,11 +549,11 @@ impl Receiving {
         Some(self.fastest_acknowledgement).filter(|ns| *ns != Nanos::MAX)
     }
 
-    /// Measured messages that the system rejected, by flow and code.
-    pub fn rejections(&self) -> Vec<Rejections> {
+    /// Messages that the system rejected, by flow and code: the measured ones, or the others.
+    pub fn rejections(&self, measured: bool) -> Vec<Rejections> {
         let flows = (0..).zip(&self.flows);
         let of_flow = |(flow, state): (u32, &FlowIn)| {
-            let all = state.rejections.clone().into_iter();
+            let all = state.rejections[usize::from(measured)].clone().into_iter();
             all.map(move |(code, messages)| Rejections {
                 flow,
                 code,
@@ -621,8 +680,8 @@ impl Receiving {
         std::mem::take(&mut self.shares)
     }
 
-    /// The deliveries to each party. To be asked before [`Receiving::finish`].
-    pub fn finish_parties(&mut self) -> PartiesRecording {
+    /// The deliveries to each party, of which these were `missed`. To be asked before [`Receiving::finish`].
+    pub fn finish_parties(&mut self, missed: &FxHashMap<u32, u64>) -> PartiesRecording {
         let mut passed_over = FxHashMap::default();
         for (account, passed) in self.ledger.passed_over() {
             if account.kind == Kind::Measured {
@@ -633,6 +692,8 @@ impl Receiving {
             // Of groups it is only known over all members.
             let passed = passed_over.get(&member.party).copied();
             let passed = passed.filter(|_| !member.grouped).unwrap_or(0);
+            let missed = missed.get(&member.party).copied().unwrap_or(0);
+            let passed = u64::saturating_sub(passed, missed);
             let party = &self.brief.audience.parties[member.party as usize];
             (member.party, party.members[0], passed)
         });

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use pubgauge_driver::{Grant, Nanos, Resource, WireBytes};
 use serde::{Deserialize, Serialize};
 
+use crate::absences::PresenceRecording;
 use crate::assignment::Role;
 use crate::bursts::BurstRecording;
+use crate::connecting::ConnectRecording;
 use crate::counts::counts;
+use crate::failures::ClientFailure;
 pub use crate::message_counts::MessageCounts;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
@@ -71,21 +74,25 @@ pub struct Recording {
     pub unsettled: u64,
     /// Measured messages that the system rejected, by flow and code.
     pub rejections: Vec<Rejections>,
+    /// Rejected messages that are not measured, those of the warm-up and sentinels, likewise.
+    pub early_rejections: Vec<Rejections>,
     /// Limits that held for the fleet's clients.
     pub grants: Vec<Grant>,
     /// Shortest time from sending to the acknowledgement of a message that is not measured, warm-up and sentinels, ns.
     pub fastest_acknowledgement: Option<Nanos>,
     /// The resources that the client itself ran out of.
     pub exhausted: BTreeSet<Resource>,
-    /// Errors, in order, at most [`Recording::MOST_ERRORS`].
-    pub errors: Vec<String>,
-    /// Errors beyond that.
-    pub more_errors: u64,
+    /// How its connections came about.
+    pub connecting: ConnectRecording,
+    /// Clients that came and went as the workload has it.
+    pub presence: PresenceRecording,
+    /// Failures of its clients, each once, in order; at most [`crate::failures::Failures::MOST`].
+    pub failures: Vec<ClientFailure>,
+    /// Failures beyond these.
+    pub more_failures: u64,
 }
 
 impl Recording {
-    /// Errors kept in words.
-    pub const MOST_ERRORS: usize = 50;
     /// Limits that are granted.
     pub const MOST_GRANTS: usize = 16;
     /// Gaps that are kept.
@@ -158,6 +165,10 @@ counts! {
         pub messages: MessageCounts,
         /// Of those not sent, messages that were never offered to the system: the worker itself was behind.
         pub not_tried: u64,
+        /// Of those refused, messages that are larger than the system or its library takes.
+        pub too_large: u64,
+        /// Of those refused, messages that a full queue of the client's side let fall.
+        pub dropped: u64,
         /// Accepted measured messages that the system has neither acknowledged nor rejected, where it
         /// acknowledges.
         pub unacknowledged: u64,
@@ -207,7 +218,7 @@ counts! {
 impl FlowRecording {
     /// Expected deliveries that never come.
     pub fn lost(&self) -> u64 {
-        self.messages.missing().saturating_sub(self.under_way)
+        (self.messages.missing()).saturating_sub(self.under_way + self.messages.missed)
     }
 
     /// Notes which of the missing deliveries were still under way when the drain ended: of those that were
@@ -255,11 +266,14 @@ pub(crate) mod tests {
             remade: 0,
             unsettled: 0,
             rejections: Vec::new(),
+            early_rejections: Vec::new(),
             grants: Vec::new(),
             fastest_acknowledgement: None,
             exhausted: BTreeSet::new(),
-            errors: Vec::new(),
-            more_errors: 0,
+            connecting: ConnectRecording::default(),
+            presence: PresenceRecording::default(),
+            failures: Vec::new(),
+            more_failures: 0,
         }
     }
 }

@@ -46,12 +46,25 @@ struct Local {
     topics: u32,
     /// Topic of its next flat-out message.
     turn: u32,
+    /// Where its client is.
+    place: Whereabouts,
     /// The system takes no more from it just now.
     blocked: bool,
     /// Since when the system has not taken a message of it.
     blocked_since: Option<Nanos>,
     /// Since when measured messages have been due to it while it is not connected.
     out_since: Option<Nanos>,
+}
+
+/// Where the client of a publisher is that comes and goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Whereabouts {
+    #[default]
+    Here,
+    /// Nothing falls due to it.
+    Away,
+    /// It is connecting again: what falls due waits.
+    Returning,
 }
 
 /// The state that sending on a stream needs.
@@ -183,6 +196,8 @@ pub struct Sending {
     reply_topics: FxHashMap<(u32, u32), TopicId>,
     /// Messages and sentinels accepted.
     sent: u64,
+    /// Likewise by client, answers included, where clients come and go.
+    accepted: Vec<u64>,
     /// Whether the system acknowledges messages.
     acknowledges: bool,
     /// The longest outages of publishers.
@@ -230,6 +245,7 @@ impl Sending {
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
+            accepted: vec![0; context.brief.counted_clients(assignment)],
             acknowledges: false,
             outages: Vec::new(),
             calls: None,
@@ -271,6 +287,7 @@ impl Sending {
                     first_outlet: self.outlets.len() as u32,
                     topics: publisher.topics.len() as u32,
                     turn: 0,
+                    place: Whereabouts::Here,
                     blocked: false,
                     blocked_since: None,
                     out_since: None,
@@ -520,6 +537,9 @@ impl Sending {
         match outcome {
             Publish::Accepted => {
                 self.sent += 1;
+                if let Some(accepted) = self.accepted.get_mut(state.client.0 as usize) {
+                    *accepted += 1;
+                }
                 match kind {
                     Kind::Measured => {
                         outlet.next[0] = sequence.wrapping_add(1);
@@ -588,6 +608,8 @@ impl Sending {
             _ => (1, 0, 0),
         };
         let counts = &mut self.flows[state.flow as usize];
+        counts.too_large += u64::from(why == Refusal::TooLarge);
+        counts.dropped += u64::from(why == Refusal::Dropped);
         counts.messages.refused += refused;
         counts.messages.not_connected += out;
         counts.messages.untaken_deliveries += deliveries;

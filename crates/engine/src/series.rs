@@ -177,6 +177,11 @@ impl Cuts {
         self.number.saturating_sub(1) / self.table.steps.max(1)
     }
 
+    /// The end of the measurement, by the clock.
+    pub fn end(&self) -> Nanos {
+        self.table.end
+    }
+
     /// The measurement ends at `end`, earlier than planned.
     pub fn end_at(&mut self, end: Nanos) {
         if self.next != Nanos::MAX && end < self.table.end {
@@ -311,6 +316,7 @@ mod tests {
             exchange: Exchange::OneWay,
             window: None,
             answered_by_last: false,
+            presence: None,
             settings: 0,
         };
         let workload = Workload {

@@ -62,6 +62,26 @@ pub enum HistogramValues {
 }
 
 impl HistogramValues {
+    /// The histogram, unless it is still encoded.
+    pub fn here(&self) -> Option<&Histogram<u64>> {
+        match self {
+            HistogramValues::Here(values) => Some(values),
+            HistogramValues::Encoded(_) => None,
+        }
+    }
+
+    /// Reads it, if it is still encoded.
+    ///
+    /// # Errors
+    /// Why the bytes are none.
+    pub fn decode(&mut self) -> Result<(), String> {
+        if let HistogramValues::Encoded(bytes) = self {
+            let encoded = HistogramValues::Encoded(std::mem::take(bytes));
+            *self = HistogramValues::Here(encoded.decoded()?);
+        }
+        Ok(())
+    }
+
     /// The histogram.
     ///
     /// # Errors

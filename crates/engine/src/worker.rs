@@ -1,6 +1,7 @@
 //! A worker: one thread, one loop, one fleet. Due sends first, then poll until the next is due.
 
 pub mod clients;
+mod presence;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -14,10 +15,13 @@ use pubgauge_driver::{
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 
+use self::presence::Presences;
 use crate::assignment::Assignment;
 use crate::bursts::BurstRecording;
+use crate::connecting::{Connections, TurnedAway};
 pub use crate::context::Context;
 use crate::counts::{add_all, add_each};
+use crate::failures::{FailureKind, Failures};
 use crate::heartbeat::Heartbeat;
 use crate::live::{FlowCounters, LiveCounters};
 use crate::pulse::{Pulse, Stalls};
@@ -75,7 +79,7 @@ enum WorkerPhase {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClientState {
     New,
-    Connecting,
+    Connecting { again: bool },
     Subscribing(u32),
     Up,
     Down,
@@ -110,8 +114,9 @@ pub struct Worker {
     /// The end of the measurement, and until when what was due by then may leave.
     stopping: Option<(Nanos, Nanos)>,
     first_connect: Option<Nanos>,
-    /// The first client that was turned away while all were connecting, until that is told, and when it was.
-    refusal: Option<(Option<Failure>, Nanos)>,
+    connections: Connections,
+    /// Clients that were turned away while all are connecting.
+    turned_away: TurnedAway,
     next_connect: Nanos,
     connect_reading: UsageReading,
     connect_usage: Usage,
@@ -124,12 +129,12 @@ pub struct Worker {
     /// Where calls of the system's library may sleep.
     heart: Option<Heartbeat>,
     reconnects: VecDeque<(Nanos, ClientId)>,
+    presences: Presences,
     made: u64,
     lost: u64,
     remade: u64,
     closing: bool,
-    errors: Vec<String>,
-    more_errors: u64,
+    failures: Failures,
     exhausted: BTreeSet<Resource>,
 }
 
@@ -180,6 +185,7 @@ impl Worker {
             sending.time_calls();
         }
         let receiving = Receiving::new(&context, &assignment);
+        let ready_within = context.brief.workload.phases.ready_within;
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
             heart,
@@ -207,7 +213,8 @@ impl Worker {
             stopped: false,
             stopping: None,
             first_connect: None,
-            refusal: None,
+            connections: Connections::default(),
+            turned_away: TurnedAway::new(ready_within),
             next_connect: 0,
             connect_reading: UsageReading::default(),
             connect_usage: Usage::default(),
@@ -216,12 +223,12 @@ impl Worker {
             start_reading: None,
             usage: None,
             reconnects: VecDeque::new(),
+            presences: Presences::default(),
             made: 0,
             lost: 0,
             remade: 0,
             closing: false,
-            errors: Vec::new(),
-            more_errors: 0,
+            failures: Failures::default(),
             exhausted: BTreeSet::new(),
         })
     }
@@ -249,12 +256,20 @@ impl Worker {
         if let Some((at, client)) = self.reconnects.front().copied() {
             if at <= now {
                 self.reconnects.pop_front();
+                self.connections.begin(client, now);
                 if let Err(error) = self.fleet.reconnect(client) {
-                    self.note(error.into());
+                    self.note(FailureKind::Other, None, error.into());
                 }
             } else {
                 until = until.min(at);
             }
+        }
+        if self.presences.next_at() < Nanos::MAX {
+            if self.table.is_some_and(|table| now >= table.end) {
+                self.call_back(now);
+            }
+            self.come_and_go(now);
+            until = until.min(self.presences.next_at());
         }
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
@@ -360,6 +375,7 @@ impl Worker {
                         self.fail(error.into());
                     }
                     self.phase = WorkerPhase::Running;
+                    self.plan_absences(table);
                 }
                 Ok(Command::Stop(end)) => {
                     if let Some(table) = &mut self.table {
@@ -387,6 +403,7 @@ impl Worker {
                 Ok(Command::Closing) => {
                     self.closing = true;
                     self.reconnects.clear();
+                    self.presences = Presences::default();
                     self.outbox.send(Report::Closing);
                 }
                 Ok(Command::Finish(until)) => self.finish(until),
@@ -492,19 +509,18 @@ impl Worker {
         until.min(next)
     }
 
-    fn note(&mut self, error: Failure) {
+    /// Notes a failure of a client, or of the whole fleet.
+    fn note(&mut self, kind: FailureKind, client: Option<ClientId>, error: Failure) {
         self.exhausted.extend(error.exhausted);
-        if self.errors.len() < Recording::MOST_ERRORS {
-            // A server's own reason may be of any length.
-            self.errors.push(shortened(error.why));
-        } else {
-            self.more_errors += 1;
-        }
+        let device = client.map(|client| self.assignment.devices[client.0 as usize]);
+        let devices = &self.context.brief.workload.devices;
+        let name = device.map_or("", |device| devices[device as usize].name.as_str());
+        self.failures.note(kind, name, error.why);
     }
 
     fn fail(&mut self, error: Failure) {
         self.tell_failed(error.clone());
-        self.note(error);
+        self.note(FailureKind::Other, None, error);
     }
 
     fn tell_failed(&self, error: Failure) {
@@ -532,7 +548,7 @@ impl Worker {
         self.tell_counters(closed_at);
         self.fleet.close(until);
         if let Some(left) = self.fleet.left_behind() {
-            self.note(left.into());
+            self.note(FailureKind::Other, None, left.into());
         }
         let mut traffic = self.receiving.traffic(self.sending.traffic());
         traffic.parting = self.fleet.parting_messages();
@@ -544,12 +560,14 @@ impl Worker {
         add_each(&mut bursts, &arrived, |sum, part| {
             add_all(sum, part, BurstRecording::add);
         });
-        let rejections = self.receiving.rejections();
-        let parties = self.receiving.finish_parties();
+        let rejections = self.receiving.rejections(true);
+        let missed = self.receiving.count_missed(self.table);
+        let parties = self.receiving.finish_parties(&missed);
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
         let end = self.table.map_or(0, |table| table.end);
+        let failures = std::mem::take(&mut self.failures);
         let recording = Recording {
             members,
             parties,
@@ -578,11 +596,14 @@ impl Worker {
             remade: self.remade,
             unsettled,
             rejections,
+            early_rejections: self.receiving.rejections(false),
             grants,
             fastest_acknowledgement: self.receiving.fastest_acknowledgement(),
             exhausted: std::mem::take(&mut self.exhausted),
-            errors: std::mem::take(&mut self.errors),
-            more_errors: self.more_errors,
+            connecting: self.connections.finish(),
+            presence: self.receiving.finish_presence(),
+            failures: failures.each,
+            more_failures: failures.more,
         };
         self.outbox.send(Report::Recording(Box::new(recording)));
         self.phase = WorkerPhase::Over;

@@ -86,7 +86,7 @@ impl<'a> NamedRun<'a> {
                 step.and_then(|step| step.load).into(),
                 qos(trial).into(),
                 trial.verdict.sentences().join("; ").into(),
-                trial.errors.join("; ").into(),
+                errors(trial).join("; ").into(),
                 share(trial.shortfall.lost, trial.messages.expected),
                 members.map(|(smallest, _)| smallest).into(),
                 members.map(|(_, largest)| largest).into(),
@@ -340,6 +340,12 @@ fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<R
 }
 
 /// The quality of service of MQTT that messages were published with, as the driver says; absent for a protocol that has none.
+/// The failures of clients, systems and hosts in words.
+fn errors(trial: &Trial) -> Vec<String> {
+    let clients = trial.client_failures.iter().map(ToString::to_string);
+    clients.chain(trial.errors.iter().cloned()).collect()
+}
+
 fn qos(trial: &Trial) -> Option<u8> {
     trial.mappings.iter().find_map(|mapping| mapping.qos)
 }

@@ -32,6 +32,16 @@ pub struct Messages {
     pub duplicated: u64,
     /// Deliveries overtaken by a later message of the same stream (RFC 4737).
     pub reordered: u64,
+    /// Messages that fell due while their publisher was away, as the workload has it: they are not among those due.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub away: u64,
+    /// First deliveries of messages that were due before their subscriber came back from an absence. They are in none of
+    /// the times below.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub backlog: u64,
+    /// Expected deliveries that did not come because their subscriber was away, and the system keeps nothing for it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub missed: u64,
     /// Messages due per second.
     pub offered_msgs_per_s: f64,
     /// Messages taken by the system per second of the measurement, or of the window.
@@ -59,9 +69,9 @@ impl Messages {
         self.delivered.saturating_sub(self.duplicated)
     }
 
-    /// Expected deliveries that have not come.
+    /// Expected deliveries that have not come, though their subscriber was there, or the system kept them for it.
     pub fn missing(&self) -> u64 {
-        self.expected.saturating_sub(self.unique())
+        (self.expected).saturating_sub(self.unique() + self.missed)
     }
 
     /// Whether nobody subscribes to what was published.
@@ -87,6 +97,12 @@ pub struct Shortfall {
     /// it rejected none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<Rejection>,
+    /// Of those refused, messages that were not sent because they are larger than the system or its library takes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub too_large: u64,
+    /// Of those refused, messages that a full queue of the client's side let fall.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub dropped: u64,
     /// Messages that the system took and had not acknowledged when its clients closed, where it acknowledges.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unacknowledged: u64,
@@ -98,7 +114,7 @@ pub struct Shortfall {
     pub lost: u64,
     /// Expected deliveries that were still on their way when the drain was cut short, or whose messages the
     /// system never acknowledged: neither delivered nor lost.
-    /// `expected = delivered - duplicated + under_way + lost`.
+    /// `expected = delivered - duplicated + missed + under_way + lost`.
     pub under_way: u64,
     /// Questions of ping-pong flows and their answers; absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]

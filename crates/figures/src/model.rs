@@ -2,6 +2,7 @@
 
 mod acknowledgement;
 mod evidence;
+mod failure;
 mod parts;
 mod reason;
 mod trial;
@@ -24,6 +25,7 @@ use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
 pub use acknowledgement::*;
 pub use evidence::Evidence;
+pub use failure::{ClientFailure, FailureKind};
 pub use parts::*;
 pub use pubgauge_setup::ClientSetup;
 pub use reason::*;

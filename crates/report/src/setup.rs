@@ -44,7 +44,48 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
             shown::bytes(bytes as u64)
         ));
     }
+    if let Some(times) = of("connections-refused").filter(|times| *times > 0.0) {
+        let tries = shown::number(times);
+        said.push(format!("{tries} attempts to connect were turned away"));
+    }
     (!said.is_empty()).then(|| format!("{}: {}", cell.label, said.join("; ")))
+}
+
+/// What became of clients that came and went, means over a cell's trials; `None` where none did.
+pub(crate) fn comings_and_goings(cell: &Cell<'_>) -> Option<String> {
+    let of = |name: &str| {
+        let values = cell.trials.iter().filter_map(|t| figure(t, None, name));
+        mean(values)
+    };
+    let left = of("clients-left")?;
+    let count = |name: &str| of(name).filter(|count| *count > 0.0).map(shown::number);
+    let time = |name: &str| of(name).map(shown::time);
+    let mut said = vec![format!(
+        "clients left {} times, and were back {} times",
+        shown::number(left),
+        shown::number(of("clients-returned")?)
+    )];
+    if let (Some(usual), Some(most)) =
+        (time("time-to-reconnect.p50"), time("time-to-reconnect.max"))
+    {
+        said.push(format!(
+            "connected again within {usual} (median), {most} at most"
+        ));
+    }
+    if let (Some(messages), Some(most)) = (count("backlog"), time("backlog-time.max")) {
+        said.push(format!(
+            "{messages} messages came that were due before, the last of them {most} after its subscriber was back"
+        ));
+    }
+    if let Some(messages) = count("missed") {
+        said.push(format!("{messages} deliveries were missed by who was away"));
+    }
+    if let Some(messages) = count("away") {
+        said.push(format!(
+            "{messages} messages fell due while their publisher was away"
+        ));
+    }
+    Some(format!("{}: {}", cell.label, said.join("; ")))
 }
 
 /// How the members of a cell's groups shared its messages, over all its trials; `None` without groups.

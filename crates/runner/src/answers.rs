@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{Driver, Grant, Mapping};
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_figures::model::{PublisherWindow, Rejection};
+use pubgauge_figures::model::{PublisherWindow, Rejection, SizeLimit};
 
 /// Rejected messages of a flow, or of all, by code, the most frequent first; named by the driver, if that is known.
 pub fn rejections(
@@ -50,6 +50,16 @@ pub fn publisher_window(record: &TrialRecord, measured: Option<u64>) -> Option<P
         granted: window.granted,
         term: window.term.into_owned(),
         fastest_acknowledgement_ns: before.chain(measured).min(),
+    })
+}
+
+/// The largest message that the system said it takes.
+pub fn size_limit(record: &TrialRecord) -> Option<SizeLimit> {
+    let all = grants(record).into_iter();
+    let mut sizes = all.filter(|grant| grant.setting == Grant::SIZE);
+    sizes.next().map(|grant| SizeLimit {
+        bytes: grant.granted,
+        term: grant.term.into_owned(),
     })
 }
 

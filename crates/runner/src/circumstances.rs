@@ -23,8 +23,12 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
         disconnects_allowed: workload.phases.disconnects_allowed,
         losses_allowed: workload.phases.losses_allowed,
         rate_varies_by_design: flows.iter().any(|f| {
-            varies(&f.arrivals) || f.active_for.is_some() || f.start_offset.is_some_and(|ns| ns > 0)
+            varies(&f.arrivals)
+                || f.active_for.is_some()
+                || f.start_offset.is_some_and(|ns| ns > 0)
+                || f.presence.is_some()
         }),
+        subscribers_come_and_go: workload.has_absent_subscribers(),
         ..Circumstances::default()
     }
 }

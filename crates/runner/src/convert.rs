@@ -26,7 +26,7 @@ use crate::messages::{messages, shortfall};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::record_sums::{RecordSums, questions};
-use crate::{answers, bursts, groups, parties, series, windows};
+use crate::{answers, bursts, failures, groups, parties, series, windows};
 
 const SECOND: f64 = 1e9;
 
@@ -89,8 +89,7 @@ pub fn trial(
     let clocks = beside.clocks.take().unwrap_or_default();
     let driver = beside.driver.clone();
     let driver = driver.as_deref();
-    let mut errors = errors_of_clients(&sums);
-    errors.extend(clocks.errors);
+    let mut errors = clocks.errors;
     errors.append(&mut beside.errors);
     let mut checks = checks(record, &sums.sum);
     checks.append(&mut beside.checks);
@@ -117,7 +116,9 @@ pub fn trial(
         publishers_blocked: sums.publishers_blocked(),
         publisher_window: answers::publisher_window(record, sums.fastest_acknowledgement()),
         worker_load: worker_load(record, observed),
+        size_limit: answers::size_limit(record),
         connections: sums.connections(),
+        presence: sums.presence(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
@@ -137,6 +138,7 @@ pub fn trial(
         latency_ecdf: sums.latency_ecdf(),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
+        client_failures: failures::of_clients(record, driver),
         ..as_asked(asked, workload, record, &mut beside)
     };
     note_use(&mut trial, &sums, &beside.observed);
@@ -226,17 +228,6 @@ fn verdict(trial: &Trial) -> Verdict {
     verdict
 }
 
-/// The first errors of each client, and how many more there were.
-fn errors_of_clients(sums: &RecordSums<'_>) -> Vec<String> {
-    let errors = sums.record.recordings.iter().flat_map(|r| &r.errors);
-    let mut errors: Vec<String> = errors.map(|error| one_line(error)).collect();
-    let more = sums.total(|r| r.more_errors);
-    if more > 0 {
-        errors.push(format!("and {more} more"));
-    }
-    errors
-}
-
 /// Counts that are determined in independent ways: by the ledger's bits, by the latency histograms,
 /// by the series of the workers.
 fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
@@ -261,7 +252,8 @@ fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
         ("the ledger", sum.distinct),
         (
             "the latencies",
-            (record.all_times(Measure::Latency).len()).saturating_sub(sum.messages.timed_again),
+            (record.all_times(Measure::Latency).len() + sum.messages.backlog)
+                .saturating_sub(sum.messages.timed_again),
         ),
     ];
     let mut due = vec![("the publishers", sum.messages.expected)];

@@ -36,6 +36,9 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         let ms = number(pacing_within as f64 / 1e6);
         arrivals.push_str(&format!(", within {ms} ms"));
     }
+    if workload.flows.iter().any(|f| f.presence.is_some()) {
+        arrivals.push_str(", devices come and go");
+    }
     WorkloadInfo {
         name: workload.name.clone(),
         publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),

@@ -30,9 +30,10 @@ pub(crate) struct Due {
 impl Due {
     pub(crate) fn from_flow(flow: &Flow, counts: &FlowRecording) -> Due {
         Due {
-            deliveries: counts.messages.expected
+            deliveries: (counts.messages.expected
                 + counts.messages.untaken_deliveries
-                + counts.messages.timed_again,
+                + counts.messages.timed_again)
+                .saturating_sub(counts.messages.missed + counts.messages.backlog),
             messages: counts.messages.offered,
             unacknowledged: counts.unacknowledged,
             questions: match flow.exchange {

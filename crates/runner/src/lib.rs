@@ -11,6 +11,7 @@ pub mod convert;
 mod counters;
 pub mod describe;
 mod distribution;
+mod failures;
 mod groups;
 mod held_limits;
 pub mod hosts;

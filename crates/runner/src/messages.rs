@@ -28,6 +28,9 @@ pub(crate) fn messages(
         delivered: due.delivered,
         duplicated: due.duplicated(),
         reordered: due.reordered,
+        away: due.away,
+        backlog: due.backlog,
+        missed: due.missed,
         offered_msgs_per_s: per_s(due.offered),
         published_msgs_per_s: per_s(passed.published),
         delivered_msgs_per_s: per_s(passed.unique),
@@ -44,6 +47,8 @@ pub(crate) fn messages(
 pub(crate) fn shortfall(counts: &FlowRecording) -> Shortfall {
     Shortfall {
         not_tried: counts.not_tried,
+        too_large: counts.too_large,
+        dropped: counts.dropped,
         lost: counts.lost() + counts.messages.unconnected_deliveries,
         under_way: counts.under_way,
         ..Shortfall::default()

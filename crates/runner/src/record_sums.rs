@@ -1,14 +1,15 @@
 //! Sums over a trial's record, and the figures that are made of these alone.
 
+use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::{FlowRecording, Recording};
 use pubgauge_engine::series::Totals;
-use pubgauge_engine::times::Measure;
+use pubgauge_engine::times::{HistogramValues, Measure, histogram};
 use pubgauge_engine::usage::Usage;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
-use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts};
+use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts, PresenceFigures};
 use pubgauge_figures::{Messages, Questions};
 use pubgauge_workload::{Exchange, Flow, Workload};
 
@@ -142,7 +143,58 @@ impl<'a> RecordSums<'a> {
             connect_s: self.record.connect_span as f64 / SECOND,
             ready_s: self.record.prove_span as f64 / SECOND,
             connect_cpu_s: seconds(recordings.map(|r| r.connect_usage.running)),
+            refused: self.total(|r| r.connecting.refused),
+            made_per_s: self.rate(|r| (r.made, r.connecting.connected)),
+            subscribed_per_s: {
+                self.rate(|r| (r.connecting.subscriptions, r.connecting.subscribed))
+            },
+            time_to_connect_ns: {
+                let never = self.record.planned.saturating_sub(self.total(|r| r.made));
+                self.united(|r| r.connecting.times.as_ref(), never)
+            },
+            time_to_reconnect_ns: self.united(|r| r.connecting.times_again.as_ref(), 0),
         }
+    }
+
+    /// The comings and goings of all clients; `None` if none was away.
+    pub fn presence(&self) -> Option<PresenceFigures> {
+        let left = self.total(|r| r.presence.left);
+        (left > 0).then(|| PresenceFigures {
+            left,
+            returned: self.total(|r| r.presence.returned),
+            first_message_ns: self.united(|r| r.presence.first_message.as_ref(), 0),
+            backlog_ns: self.united(|r| r.presence.backlog.as_ref(), 0),
+        })
+    }
+
+    /// The rate of so many events in these spans of the workers, over the span of all; `None` for a single event.
+    fn rate(&self, events: impl Fn(&Recording) -> (u64, Option<(Nanos, Nanos)>)) -> Option<f64> {
+        let each = self.record.recordings.iter().map(events);
+        let (count, span) = each.fold((0, None), |(count, span), (more, other)| {
+            let both = match (span, other) {
+                (Some((a, b)), Some((c, d))) => Some((Nanos::min(a, c), Nanos::max(b, d))),
+                (one, other) => one.or(other),
+            };
+            (count + more, both)
+        });
+        let (from, to) = span?;
+        (count > 1 && to > from).then(|| count as f64 / ((to - from) as f64 / SECOND))
+    }
+
+    /// The distribution of times of all workers, of which `missing` are larger than all.
+    fn united(
+        &self,
+        times: impl Fn(&Recording) -> Option<&HistogramValues>,
+        missing: u64,
+    ) -> Option<Distribution> {
+        let mut all: Option<Histogram<u64>> = None;
+        // The conductor has decoded them.
+        let each = self.record.recordings.iter().filter_map(times);
+        for values in each.filter_map(HistogramValues::here) {
+            // Equal bounds by construction.
+            let _ = all.get_or_insert_with(histogram).add(values);
+        }
+        Some(Distribution::censored(&all?, missing))
     }
 }
 

@@ -213,7 +213,9 @@ fn of_system(
             return (StepOutcome::Beyond, reasons);
         }
         Status::Broken
-            if !trial.circumstances.system_died.is_empty() || turned_away(axis, trial) =>
+            if !trial.circumstances.system_died.is_empty()
+                || turned_away(axis, trial)
+                || too_large(axis, trial) =>
         {
             return (StepOutcome::Beyond, reasons);
         }
@@ -268,6 +270,11 @@ fn turned_away(axis: Axis, trial: &Trial) -> bool {
     matches!(axis, Axis::Publishers | Axis::Subscribers)
         && trial.circumstances.exhausted.is_none()
         && (1..connections.planned).contains(&connections.made)
+}
+
+/// Whether a search for a size met one that the system does not take.
+fn too_large(axis: Axis, trial: &Trial) -> bool {
+    axis == Axis::Payload && trial.shortfall.too_large > 0
 }
 
 /// Whether nothing is held against a trial but that other programs had processors that the system waited for.

@@ -13,6 +13,7 @@ use pubgauge_testbed::{OwnMemory, Stopped, SystemFile, SystemKind};
 
 use crate::circumstances::{circumstances, exhausted};
 use crate::convert::{self, Beside};
+use crate::failures;
 use crate::hosts::Clocks;
 use crate::instances::Instances;
 use crate::job::{Environment, Job, Watch};
@@ -292,9 +293,9 @@ fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
             Some("it was ended early, with the system".into())
         }
         TrialEnd::Aborted(why) if observed.died.is_empty() => {
-            let mut errors = record.recordings.iter().flat_map(|r| &r.errors);
-            let first = errors.find(|error| *error != why);
-            let first = first.map_or(String::new(), |error| format!("; first of all {error}"));
+            let each = failures::of_clients(record, None);
+            let first = each.iter().find(|failure| !why.contains(&failure.why));
+            let first = first.map_or(String::new(), |failure| format!("; first of all {failure}"));
             Some(format!("it was ended early: {why}{first}"))
         }
         outcome => convert::not_run(outcome),

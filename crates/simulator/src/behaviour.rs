@@ -78,6 +78,13 @@ pub struct Behaviour {
     pub lumps_ns: Nanos,
     /// Clients that lose their connection: (nanoseconds since the bus was made, client name).
     pub disconnects: Vec<(Nanos, String)>,
+    /// Time from the beginning of an attempt to connect to the system's answer, nanoseconds.
+    pub connect_ns: Nanos,
+    /// Clients that are turned away at first: (client name, attempts). An attempt later they get in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub turned_away: Vec<(String, u32)>,
+    /// Time between the messages that a durable session has kept for an absent subscriber, when it comes back, nanoseconds.
+    pub backlog_every_ns: Nanos,
     /// Clients that are refused, by name.
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
@@ -234,6 +241,9 @@ impl Default for Behaviour {
             unread: Vec::new(),
             lumps_ns: 0,
             disconnects: Vec::new(),
+            connect_ns: 0,
+            turned_away: Vec::new(),
+            backlog_every_ns: 0,
             refuses: Vec::new(),
             starves: Vec::new(),
             silences: Vec::new(),

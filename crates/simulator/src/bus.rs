@@ -72,6 +72,10 @@ struct Subscribed {
     /// Probability that one of its deliveries is lost.
     loss: f64,
     busy_until: Nanos,
+    /// Its client is not connected, and the system keeps for it what it would get.
+    away: bool,
+    /// What the system has kept, each with its index in the record of what happened.
+    kept: Vec<(String, Vec<u8>, usize)>,
 }
 
 /// An event on its way to a fleet.
@@ -189,6 +193,8 @@ impl Bus {
             later_ns,
             loss,
             busy_until: 0,
+            away: false,
+            kept: Vec::new(),
         });
     }
 
@@ -196,6 +202,73 @@ impl Bus {
         self.lock()
             .subscriptions
             .retain(|s| (s.fleet, s.client) != (fleet, client));
+    }
+
+    /// A client's connection has ended. A `durable` session keeps its subscriptions and what is for it; else all that is
+    /// under way to it is lost.
+    pub(super) fn leave(&self, fleet: usize, client: u32, durable: bool) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let all = std::mem::take(&mut inner.fleets[fleet]).into_sorted_vec();
+        // From the last to the first.
+        for Reverse(parcel) in all.into_iter().rev() {
+            match parcel.content {
+                BusContent::Message {
+                    topic,
+                    payload,
+                    truth,
+                    ..
+                } if parcel.client == client => {
+                    inner.inside -= 1;
+                    let mut of_client = inner.subscriptions.iter_mut();
+                    let kept = of_client.find(|s| {
+                        (s.fleet, s.client) == (fleet, client) && s.filter.matches_topic(&topic)
+                    });
+                    match kept.filter(|_| durable) {
+                        Some(subscribed) => subscribed.kept.push((topic, payload, truth)),
+                        None => inner.lose(truth),
+                    }
+                }
+                _ => inner.fleets[fleet].push(Reverse(parcel)),
+            }
+        }
+        if durable {
+            let all = inner.subscriptions.iter_mut();
+            all.filter(|s| (s.fleet, s.client) == (fleet, client))
+                .for_each(|s| s.away = true);
+        } else {
+            (inner.subscriptions).retain(|s| (s.fleet, s.client) != (fleet, client));
+        }
+    }
+
+    /// A client with a durable session is connected again: it gets what was kept for it.
+    pub(super) fn resume(&self, fleet: usize, client: u32) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let mut due = self.clock.now() + inner.behaviour.delay_median_ns;
+        let mut kept = Vec::new();
+        for s in &mut inner.subscriptions {
+            if (s.fleet, s.client) == (fleet, client) {
+                s.away = false;
+                kept.append(&mut s.kept);
+            }
+        }
+        kept.sort_by_key(|(_, _, truth)| *truth);
+        for (topic, payload, truth) in kept {
+            inner.inside += 1;
+            // What comes later waits for it.
+            let stream = Header::decode(&payload, self.mark).map_or(u32::MAX, |h| h.stream);
+            inner.last_delivery.insert((fleet, client, stream), due);
+            let message = BusContent::Message {
+                topic,
+                payload,
+                redelivered: false,
+                lowered: false,
+                truth,
+            };
+            inner.send(fleet, client, due, message);
+            due += inner.behaviour.backlog_every_ns;
+        }
     }
 
     /// Whether a publisher must wait.
@@ -271,6 +344,12 @@ impl Bus {
             let silenced = b.silences.iter().any(|silenced| silenced == topic);
             if dropped || silenced || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
                 inner.note(index, header, now, true);
+                continue;
+            }
+            if inner.subscriptions[index].away {
+                let truth = inner.note(index, header, now, false);
+                let message = (topic.to_owned(), payload.to_vec(), truth);
+                inner.subscriptions[index].kept.push(message);
                 continue;
             }
             let repeated = chance(&mut inner.rng, b.duplication);
@@ -355,6 +434,13 @@ impl Inner {
             client,
             content,
         }));
+    }
+
+    /// Records that a delivery never comes.
+    fn lose(&mut self, truth: usize) {
+        if let Some(record) = self.truth.as_mut().and_then(|all| all.get_mut(truth)) {
+            record.lost = true;
+        }
     }
 
     /// Records a delivery to the subscription of this index, if asked to; returns its index there.

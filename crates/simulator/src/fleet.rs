@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::behaviour::Behaviour;
 use super::bus::{Bus, BusContent};
-use pubgauge_driver::Grant;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
 use pubgauge_driver::resource::Resource;
@@ -14,6 +13,7 @@ use pubgauge_driver::seam::{
     Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet, FleetConfig,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
+use pubgauge_driver::{Grant, Session};
 
 pub(super) struct SimulatedFleet {
     bus: Arc<Bus>,
@@ -26,6 +26,9 @@ pub(super) struct SimulatedFleet {
     topics: Vec<String>,
     topic_ids: HashMap<String, TopicId>,
     changes: VecDeque<(ClientId, Change)>,
+    /// Clients whose log-in is under way, each with when it is answered.
+    logging_in: VecDeque<(Nanos, ClientId)>,
+    durable: bool,
     blocked: Vec<ClientId>,
     unsettled: u64,
     wire: WireBytes,
@@ -36,6 +39,10 @@ pub(super) struct SimulatedFleet {
 struct ClientState {
     name: String,
     up: bool,
+    /// It was connected before, so that the system has a session of it where these are durable.
+    known: bool,
+    /// Attempts that will be turned away.
+    turned_away: u32,
     outstanding: u64,
     falls_at: Option<Nanos>,
     /// When the system stops reading from it.
@@ -70,12 +77,25 @@ impl SimulatedFleet {
             topics: Vec::new(),
             topic_ids: HashMap::new(),
             changes: VecDeque::new(),
+            logging_in: VecDeque::new(),
+            durable: config.settings.session == Some(Session::Durable),
             blocked: Vec::new(),
             unsettled: 0,
             wire: WireBytes::default(),
             property_bytes: (config.settings.user_properties.iter().flatten())
                 .map(|(key, value)| (key.len() + value.len()) as u64)
                 .sum(),
+        }
+    }
+
+    /// Begins to log a client in.
+    fn log_in(&mut self, client: ClientId) {
+        match self.behaviour.connect_ns {
+            0 => self.come_up(client),
+            takes => {
+                let answered_at = self.bus.clock.now() + takes;
+                self.logging_in.push_back((answered_at, client));
+            }
         }
     }
 
@@ -88,10 +108,17 @@ impl SimulatedFleet {
             })
         } else if self.behaviour.refuses.contains(&state.name) {
             Change::Failed(format!("the simulated system refuses {}", state.name).into())
+        } else if state.turned_away > 0 {
+            state.turned_away -= 1;
+            Change::Failed("the simulated system is busy".into())
         } else {
-            state.up = true;
+            let session_present = self.durable && state.known;
+            (state.up, state.known) = (true, true);
+            if session_present {
+                self.bus.resume(self.mine, client.0);
+            }
             Change::Connected {
-                session_present: false,
+                session_present,
                 address: None,
             }
         };
@@ -136,6 +163,9 @@ impl SimulatedFleet {
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
         self.fall_due(now);
+        while let Some((_, client)) = self.logging_in.pop_front_if(|(at, _)| *at <= now) {
+            self.come_up(client);
+        }
         let mut first = true;
         while let Some((client, change)) = self.changes.pop_front() {
             // A server's answer to a login is read as a message is.
@@ -210,11 +240,15 @@ impl Fleet for SimulatedFleet {
         self.clients.push(ClientState {
             name: client.name.clone(),
             up: false,
+            known: false,
+            turned_away: (self.behaviour.turned_away.iter())
+                .find(|(name, _)| *name == client.name)
+                .map_or(0, |(_, attempts)| *attempts),
             outstanding: 0,
             falls_at,
             unread_from,
         });
-        self.come_up(id);
+        self.log_in(id);
         Ok(id)
     }
 
@@ -301,7 +335,11 @@ impl Fleet for SimulatedFleet {
                 return Ok(());
             }
             let next = self.bus.lock().next_due(self.mine);
-            let earlier = next.into_iter().chain(self.next_fall()).min();
+            let log_in = self.logging_in.front().map(|(at, _)| *at);
+            let earlier = (next.into_iter())
+                .chain(self.next_fall())
+                .chain(log_in)
+                .min();
             let wake = earlier.map_or(until, |at| at.min(until));
             match clock {
                 Clock::Virtual(_) => clock.advance_to(wake),
@@ -319,17 +357,17 @@ impl Fleet for SimulatedFleet {
 
     fn disconnect(&mut self, client: ClientId) {
         self.clients[client.0 as usize].up = false;
-        self.bus.forget(self.mine, client.0);
+        self.bus.leave(self.mine, client.0, self.durable);
         self.changes.push_back((client, Change::Closed));
     }
 
     fn abort(&mut self, client: ClientId) {
         self.clients[client.0 as usize].up = false;
-        self.bus.forget(self.mine, client.0);
+        self.bus.leave(self.mine, client.0, self.durable);
     }
 
     fn reconnect(&mut self, client: ClientId) -> Result<(), DriverError> {
-        self.come_up(client);
+        self.log_in(client);
         Ok(())
     }
 

@@ -19,8 +19,8 @@ use pubgauge_workload::{
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{
-    AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
-    ReplayModeFile, WorkloadFile,
+    AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, FlowKind, OneSize, PayloadFile,
+    PhasesFile, ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
@@ -252,6 +252,15 @@ fn flow(
     if file.lasts == Some(Span(0)) {
         clashes.add("lasts", "a flow that lasts no time sends nothing");
     }
+    let waits = matches!(arrivals, Arrivals::Bursts { every: None, .. });
+    let kind = FlowKind {
+        unscheduled: !publishers.is_empty() && (arrivals.is_flat_out() || waits),
+        shared: subscribers
+            .iter()
+            .any(|subscriber| subscriber.group.is_some()),
+    };
+    let presence = file.presence.as_ref();
+    let presence = presence.map(|file| Box::new(file.resolve(kind, clashes)));
     Flow {
         name,
         publishers,
@@ -267,6 +276,7 @@ fn flow(
         },
         answered_by_last: file.answered_by == Some(AnsweredByFile::Last),
         window: file.window,
+        presence,
         settings: 0,
     }
 }

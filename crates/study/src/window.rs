@@ -5,7 +5,7 @@ use pubgauge_quantities::Span;
 use pubgauge_workload::{Phases, Until};
 
 use crate::clash::{Clash, Clashes};
-use crate::file::{PhasesFile, StudyFile, WorkloadFile};
+use crate::file::{FlowFile, PhasesFile, PresenceOf, StudyFile, WorkloadFile};
 use crate::phases::resolve_phases;
 use crate::search::{SHORT, SearchPlan};
 use crate::unknown_name::not_of_study;
@@ -35,7 +35,18 @@ pub(crate) fn check_of(
         let length = if is_given { length } else { SHORT };
         phases.measure = Until::Time(length.min(search.long));
     }
-    check(&phases, &mut Clashes::new(base, found));
+    let mut clashes = Clashes::new(base, found);
+    let absent = |flow: &FlowFile| {
+        let presence = flow.presence.as_ref();
+        presence.is_some_and(|presence| presence.of != Some(PresenceOf::Publishers))
+    };
+    if !phases.windows.is_empty() && workload.flow.iter().any(absent) {
+        clashes.add(
+            "window",
+            "subscribers come and go (`presence`): what they get late belongs to no window",
+        );
+    }
+    check(&phases, &mut clashes);
 }
 
 fn check(phases: &Phases, clashes: &mut Clashes<'_>) {

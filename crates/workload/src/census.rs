@@ -163,6 +163,7 @@ mod tests {
             exchange: Exchange::OneWay,
             window: None,
             answered_by_last: false,
+            presence: None,
             settings: 0,
         }
     }

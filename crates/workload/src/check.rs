@@ -40,6 +40,14 @@ pub enum WorkloadError {
     /// A ping-pong without a subscriber to answer.
     #[error("flow `{0}`: ping-pong needs at least one subscriber to answer")]
     NobodyAnswers(String),
+    /// Devices that cannot come and go as they are to.
+    #[error("flow `{flow}`: {fault}")]
+    Presence {
+        /// The flow's name.
+        flow: String,
+        /// What does not go together.
+        fault: &'static str,
+    },
     /// A flow that cannot be scheduled.
     #[error("flow `{flow}`: {error}")]
     Schedule {
@@ -103,6 +111,8 @@ impl Workload {
                 },
             )?;
         }
+        self.check_presence()
+            .map_err(|(flow, fault)| WorkloadError::Presence { flow, fault })?;
         Ok(Audience::new(self)?)
     }
 }

@@ -35,6 +35,7 @@ impl Workload {
             exchange: Exchange::OneWay,
             window: None,
             answered_by_last: false,
+            presence: None,
             settings: 0,
         };
         Workload {

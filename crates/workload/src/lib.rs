@@ -11,6 +11,7 @@ mod draws;
 mod fan;
 pub mod mark;
 mod model;
+pub mod presence;
 pub mod schedule;
 #[cfg(test)]
 mod tests_support;

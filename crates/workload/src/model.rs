@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::presence::Presence;
 use crate::trace::{Trace, TraceError, TraceSource};
 use crate::units::{Nanos, SECOND};
 
@@ -73,6 +74,9 @@ pub struct Flow {
     /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
     /// absent: the engine's own bound where the system has no back-pressure, else none.
     pub window: Option<u32>,
+    /// When its devices are connected; absent: throughout.
+    #[serde(default)]
+    pub presence: Option<Box<Presence>>,
     /// Which of the trial's settings it asks for: 0 is the trial's own, others are those of flows
     /// with settings of their own. Connections belong to one of them.
     pub settings: u32,

@@ -29,6 +29,7 @@ pub(crate) fn flow(
         exchange: Exchange::OneWay,
         window: None,
         answered_by_last: false,
+        presence: None,
         settings: 0,
     }
 }

@@ -120,6 +120,7 @@ fn smart_meters() {
         exchange: Exchange::OneWay,
         window: None,
         answered_by_last: false,
+        presence: None,
         settings: 0,
     };
     let flow = drawn(ReplayMode::Drawn {

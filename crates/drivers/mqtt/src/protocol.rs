@@ -255,7 +255,14 @@ fn granted(mqtt: &mut Mqtt, link: &L<'_>, window: u32, keep_alive_s: u16) {
         options.keep_alive_s.into(),
         keep_alive_s.into(),
     );
-    let all = in_flight.into_iter().chain(alias).chain([keep_alive]);
+    let max_packet = link.client.own.max_packet;
+    let size =
+        (max_packet < u32::MAX).then(|| Grant::size(max_packet.into(), "Maximum Packet Size"));
+    let all = in_flight
+        .into_iter()
+        .chain(alias)
+        .chain([keep_alive])
+        .chain(size);
     Grant::unite(&mut mqtt.granted, all);
 }
 

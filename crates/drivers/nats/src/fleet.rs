@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use pubgauge_driver::{
-    ClientSpec, DriverError, Encryption, Events, FleetConfig, Payload, Refusal, Scheme,
+    ClientSpec, DriverError, Encryption, Events, FleetConfig, Grant, Payload, Refusal, Scheme,
     Subscription, TopicId, accepted,
 };
 use pubgauge_net::endpoint::Addressing;
@@ -49,6 +49,10 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Nats>, DriverError> {
 }
 
 impl Protocol for Nats {
+    fn grants(&self) -> Vec<Grant> {
+        self.granted.clone()
+    }
+
     type Client = NatsClient;
     const NO_WILLS: Option<[&'static str; 2]> = Some(["NATS", "leave it out"]);
     const TURNED_AWAY: [&'static str; 2] = ["before the login", "NATS"];

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_driver::{Change, Delivery, Encryption, Events};
+use pubgauge_driver::{Change, Delivery, Encryption, Events, Grant};
 use pubgauge_net::dotted_topics::restore;
 use pubgauge_net::fleet::{Broken, ClientLink};
 use pubgauge_net::topics::{Named, Topics};
@@ -67,6 +67,8 @@ pub(crate) struct Nats {
     pub topics: Topics<NatsTopic>,
     /// The subject that came last, and its topic.
     pub last: (Vec<u8>, String),
+    /// The longest message that servers take.
+    pub granted: Vec<Grant>,
 }
 
 impl Nats {
@@ -76,6 +78,7 @@ impl Nats {
             options,
             topics: Topics::default(),
             last: Default::default(),
+            granted: Vec::new(),
         }
     }
 }
@@ -135,7 +138,7 @@ pub(crate) fn act(
 }
 
 /// INFO: TLS begins if it is to, and CONNECT goes out.
-fn log_in(nats: &Nats, link: &mut NatsLink<'_>, json: &[u8]) -> Result<(), Broken> {
+fn log_in(nats: &mut Nats, link: &mut NatsLink<'_>, json: &[u8]) -> Result<(), Broken> {
     let info: Value = serde_json::from_slice(json)
         .map_err(|error| breach(link, format_args!("its INFO: {error}")))?;
     let has = |name: &str| info[name] == true;
@@ -173,6 +176,7 @@ fn log_in(nats: &Nats, link: &mut NatsLink<'_>, json: &[u8]) -> Result<(), Broke
         // A password alone is a token.
         "auth_token": password.filter(|_| user.is_none()),
     });
+    Grant::unite(&mut nats.granted, [Grant::size(max_out, "max_payload")]);
     link.client.own.max_out = u32::try_from(max_out).unwrap_or(u32::MAX);
     ask(link, &format!("CONNECT {connect}\r\n"), Awaits::Connect);
     Ok(())

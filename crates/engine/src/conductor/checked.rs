@@ -1,6 +1,7 @@
 //! Checks of a worker's reports: it may be on another host, and whatever it says there is an index into nothing of ours.
 
 use crate::assignment::Brief;
+use crate::failures::{ClientFailure, Failures};
 use crate::groups::Got;
 use crate::link::allowance::{MOST_THREADS, most_cuts, most_parts, most_records};
 use crate::parties::{self, PartiesRecording, PartyRecording};
@@ -110,9 +111,13 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     }
     let streams = brief.stream_count();
     let codes = usize::from(u16::MAX) + 1;
+    let rejections = [&recording.rejections, &recording.early_rejections];
     if recording.grants.len() > Recording::MOST_GRANTS
-        || recording.rejections.len() > flows * codes
-        || (recording.rejections.iter()).any(|r| r.flow as usize >= flows)
+        || rejections.iter().any(|of| of.len() > flows * codes)
+        || rejections
+            .into_iter()
+            .flatten()
+            .any(|r| r.flow as usize >= flows)
     {
         return Err("its recording has rejections or grants that the trial cannot have");
     }
@@ -122,9 +127,9 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     {
         return Err("its recording has outages of publishers that the trial does not have");
     }
-    let texts = recording.errors.iter().any(|error| error.len() > MOST_TEXT);
-    if texts || recording.errors.len() > 2 * Recording::MOST_ERRORS {
-        Err("its recording has more errors than are kept")
+    let long = |failure: &ClientFailure| failure.why.len().max(failure.first.len()) > MOST_TEXT;
+    if recording.failures.iter().any(long) || recording.failures.len() > Failures::MOST {
+        Err("its recording has more failures than are kept")
     } else {
         Ok(())
     }
@@ -266,7 +271,7 @@ mod tests {
             Report::Stuck(1, vec![(0, [1, 1]); 2]),
             of(|recording| recording.flows.push(FlowRecording::default())),
             of(|recording| recording.series.push(Vec::new())),
-            of(|recording| recording.errors = vec![String::new(); 101]),
+            of(|recording| recording.failures = vec![ClientFailure::default(); 51]),
             of(|recording| {
                 recording.outages.push(Outage {
                     stream: 1,

@@ -265,7 +265,13 @@ impl Conductor<'_> {
                 }
             }
             Report::Closing => handle.closing = true,
-            Report::Recording(recording) => handle.recording = Some(*recording),
+            Report::Recording(mut recording) => {
+                let connecting = recording.connecting.histograms_mut();
+                for times in connecting.chain(recording.presence.histograms_mut()) {
+                    times.decode()?;
+                }
+                handle.recording = Some(*recording);
+            }
             Report::Gone(why) => {
                 if handle.recording.is_none() && !handle.gone {
                     handle.gone = true;

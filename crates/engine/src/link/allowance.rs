@@ -218,6 +218,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::assignment::{Assignment, Brief, Role};
+    use crate::failures::{ClientFailure, Failures};
     use crate::live::{FlowCounters, LiveCounters};
     use crate::parties::{BUCKETS, PartyRecording, SLOTS};
     use crate::recording::tests::recording;
@@ -295,7 +296,17 @@ pub(super) mod tests {
             };
             CODES
         ];
-        large.errors = vec!["e".repeat(1_000); 2 * Recording::MOST_ERRORS];
+        large.failures = vec![
+            ClientFailure {
+                why: "e".repeat(2_000),
+                ..ClientFailure::default()
+            };
+            Failures::MOST
+        ];
+        let mut times = crate::times::histogram();
+        (1..4_000_000).for_each(|n| times.saturating_record(n * 1_000));
+        large.connecting.times = Some(times.clone().into());
+        large.connecting.times_again = Some(times.into());
         let member = MemberRecording {
             party: 0,
             flow: 0,

@@ -4,7 +4,7 @@ use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Heade
 
 use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
-use crate::ledger::{Account, Arrival};
+use crate::ledger::{Account, Arrival, Noted};
 use crate::times::LONGEST;
 
 /// Stands for those who ask in a ping-pong: the party of the ledger's accounts of answers.
@@ -21,7 +21,9 @@ impl Receiving {
         payload: &[u8],
         manner: Manner,
     ) {
-        let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
+        let receiver = &self.clients[client.0 as usize];
+        let (back_at, absences) = (receiver.back_at, receiver.absences);
+        let place = receiver.entitling_place(&self.brief, header.stream);
         let Some(Entitlement {
             party,
             number: of_party,
@@ -48,6 +50,11 @@ impl Receiving {
             return;
         }
         let first = noted.arrival != Arrival::Duplicate;
+        if absences > 0 {
+            self.after_absence(client, (flow, account), noted, &header);
+        }
+        // Its time is that of the absence.
+        let backlog = header.intended < back_at;
         // Of groups on several workers the conductor counts it: it alone knows which copy was the first.
         let reordered = noted.arrival == Arrival::Reordered && apart.is_none();
         self.repeated += u64::from(!first);
@@ -113,14 +120,52 @@ impl Receiving {
             }
         }
         let from_send = latency.saturating_sub(header.lag);
-        self.party_times
-            .add(of_party, header.intended, latency, from_send);
-        if let Some(times) = &mut state.times {
+        if backlog {
+            state.counts.messages.backlog += 1;
+            self.party_times.count(of_party);
+        } else {
+            self.party_times
+                .add(of_party, header.intended, latency, from_send);
+        }
+        if let Some(times) = state.times.as_mut().filter(|_| !backlog) {
             times.latency.add(latency, number);
             times.from_send.add(from_send, number);
         }
         if let Some(member) = apart {
             self.gather(flow, account, member, header, (number, burst_number));
+        }
+    }
+
+    /// Notes a delivery to a subscriber that was away before.
+    #[cold]
+    fn after_absence(
+        &mut self,
+        client: ClientId,
+        (flow, account): (usize, Account),
+        noted: Noted,
+        header: &Header,
+    ) {
+        let receiver = &mut self.clients[client.0 as usize];
+        let back_at = receiver.back_at.min(self.now);
+        if std::mem::take(&mut receiver.awaits_first) {
+            self.absences.first_message(self.now - back_at);
+        }
+        let absences = receiver.absences;
+        let measured = account.kind == Kind::Measured;
+        if measured && header.intended < receiver.back_at && noted.arrival != Arrival::Duplicate {
+            self.absences.backlog(self.now - back_at);
+        }
+        let entry = self.ledger.entry(noted.entry);
+        let before = std::mem::replace(&mut entry.absences, absences);
+        if before != absences && noted.skipped > 0 && self.forgets && measured {
+            let stream = (account.party, flow as u32, account.stream);
+            (self.absences).gap(
+                stream,
+                back_at,
+                header.intended,
+                header.sequence,
+                noted.skipped,
+            );
         }
     }
 
@@ -192,6 +237,16 @@ impl Receiving {
             };
             // It carries how many measured messages were published before it.
             let passed_over = self.ledger.close(account, header.sequence, || true);
+            let receiver = &self.clients[client.0 as usize];
+            let (back_at, absences) = (receiver.back_at.min(self.now), receiver.absences);
+            let entry = self.ledger.open(account, || true);
+            let seen = entry.map_or(0, |entry| self.ledger.entry(entry).absences);
+            if passed_over > 0 && seen != absences && self.forgets {
+                let stream = (party, flow as u32, header.stream);
+                let end = self.cuts.end().saturating_sub(self.epoch);
+                let all = header.sequence;
+                self.absences.gap(stream, back_at, end, all, passed_over);
+            }
             self.flows[flow].counts.passed_over += u64::from(passed_over);
         }
     }
@@ -308,14 +363,18 @@ impl Events for Receiving {
     }
 
     #[inline]
-    fn acknowledged(&mut self, _: ClientId, tag: u64, answer: Acknowledgement) {
+    fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement) {
+        if let Some(answers) = self.answers.get_mut(client.0 as usize) {
+            *answers += 1;
+        }
         let kind_bits = tag >> TAG_TIME_BITS & 3;
         let measured = kind_bits == Kind::Measured as u64;
+        let rejected = matches!(answer, Acknowledgement::Rejected(_));
         let mask = (1u64 << TAG_TIME_BITS) - 1;
         let elapsed = ((self.now >> 2).wrapping_sub(tag & mask) & mask) << 2;
         if !measured {
             self.fastest_acknowledgement = self.fastest_acknowledgement.min(elapsed);
-            if kind_bits != Kind::WarmUp as u64 {
+            if kind_bits != Kind::WarmUp as u64 && !rejected {
                 return;
             }
         }
@@ -327,15 +386,15 @@ impl Events for Receiving {
         let state = &mut self.flows[flow];
         let sent = (self.epoch + now).saturating_sub(elapsed);
         if let Acknowledgement::Rejected(code) = answer {
+            state.note_rejection(code, measured);
             let deliveries = u64::from(self.brief.audience.fan_out(stream));
             if measured {
                 state.rejected += 1;
-                state.note_rejection(code);
                 state.rejected_deliveries += deliveries;
                 if let Some(parts) = &mut state.parts {
                     parts.rejected_at(sent, deliveries);
                 }
-            } else {
+            } else if kind_bits == Kind::WarmUp as u64 {
                 state.warm_up_rejected_deliveries += deliveries;
             }
             return;
@@ -354,6 +413,6 @@ impl Events for Receiving {
     }
 
     fn changed(&mut self, client: ClientId, change: Change) {
-        self.changes.push((client, change));
+        self.changes.push((self.epoch + self.now, client, change));
     }
 }

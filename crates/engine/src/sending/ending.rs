@@ -3,7 +3,7 @@
 use pubgauge_driver::Nanos;
 use pubgauge_workload::Due;
 
-use super::{FlatOut, Sending, SendingPace};
+use super::{FlatOut, Sending, SendingPace, Whereabouts};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
@@ -65,9 +65,12 @@ impl Sending {
                 if intended >= sender.end || waits {
                     break;
                 }
-                if intended >= table.measure
-                    && let Some(local) = sender.local(due.publisher)
-                {
+                let local = sender.local(due.publisher);
+                let local = local.filter(|_| intended >= table.measure);
+                let away = |local: u32| self.locals[local as usize].place == Whereabouts::Away;
+                if local.is_some_and(away) {
+                    self.flows[sender.flow as usize].messages.away += 1;
+                } else if let Some(local) = local {
                     self.offer(sender.flow, intended);
                     self.not_sent(local, intended, &due);
                     self.flows[sender.flow as usize].not_tried += 1;

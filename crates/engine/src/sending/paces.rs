@@ -9,7 +9,7 @@ use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish, Re
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
-use super::{FlatOut, FlowWindow, PER_TURN, Sending, SendingPace};
+use super::{FlatOut, FlowWindow, PER_TURN, Sending, SendingPace, Whereabouts};
 use crate::receiving::Reply;
 use crate::reports::Positions;
 
@@ -127,11 +127,18 @@ impl Sending {
                 continue;
             };
             let measured = intended >= table.measure;
+            let place = self.locals[local as usize].place;
+            if place == Whereabouts::Away {
+                self.flows[flow as usize].messages.away += u64::from(measured);
+                continue;
+            }
             if measured {
                 self.offer(flow, intended);
                 self.burst_due(flow, intended);
             }
-            let queued = self.locals[local as usize].blocked && self.waiting.contains_key(&local);
+            let returns = place == Whereabouts::Returning;
+            let blocked = self.locals[local as usize].blocked;
+            let queued = returns || blocked && self.waiting.contains_key(&local);
             if queued || !self.try_scheduled(fleet, local, intended, &due, now) {
                 self.locals[local as usize].blocked = true;
                 self.waiting_deliveries[flow as usize] += self.deliveries(local, due.topic);
@@ -458,6 +465,9 @@ impl Sending {
             ) == Publish::Accepted
             {
                 self.flows[self.brief.flow_of(reply.header.stream).unwrap_or(0)].replies += 1;
+                if let Some(accepted) = self.accepted.get_mut(reply.client.0 as usize) {
+                    *accepted += 1;
+                }
             }
         }
     }
@@ -475,6 +485,36 @@ impl Sending {
     fn of_client(&self, client: ClientId) -> Range<usize> {
         let first = |client: u32| self.by_client.partition_point(|(of, _)| *of < client);
         first(client.0)..first(client.0 + 1)
+    }
+
+    /// A client leaves: nothing more falls due to its publishers.
+    pub fn leave(&mut self, client: ClientId) {
+        self.place(client, Whereabouts::Away);
+    }
+
+    /// A client is coming back: what falls due to its publishers waits until it is connected.
+    pub fn come_back(&mut self, client: ClientId) {
+        self.place(client, Whereabouts::Returning);
+    }
+
+    /// A client is connected again.
+    pub fn came_back(&mut self, client: ClientId) {
+        self.place(client, Whereabouts::Here);
+    }
+
+    fn place(&mut self, client: ClientId, place: Whereabouts) {
+        for at in self.of_client(client) {
+            let local = self.by_client[at].1;
+            self.locals[local as usize].place = place;
+        }
+    }
+
+    /// Whether a client has messages that wait for the system, or, with so many `answered`, that it has not acknowledged.
+    pub fn awaits_answers(&self, client: ClientId, answered: u64) -> bool {
+        let accepted = self.accepted.get(client.0 as usize).copied();
+        let unanswered = self.acknowledges && accepted.is_some_and(|accepted| accepted > answered);
+        let waits = |at: usize| self.waiting.contains_key(&self.by_client[at].1);
+        unanswered || self.of_client(client).any(waits)
     }
 
     /// Offers again what waits for a client: it takes messages again; or its connection is lost, so that they are refused

@@ -3,24 +3,19 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Failure, Nanos, Subscription, Will, is_on_loopback,
+    Change, ClientId, ClientSpec, DriverError, Failure, Nanos, Subscription, Will, is_on_loopback,
 };
 use pubgauge_workload::{Exchange, Subscriber};
 
 use super::{ClientState, Worker, WorkerPhase};
+use crate::failures::FailureKind;
+use crate::receiving::TimedChange;
 use crate::reports::Report;
 use crate::sending::reply_topic;
 
-/// Clients connecting at the same time; brokers' listen queues are often 100 long, and one that
-/// overflows costs a second of SYN retransmission.
-const CONNECTING_AT_ONCE: usize = 64;
 /// Subscriptions of one client that are asked for before the first of them is answered. A driver that numbers its
 /// requests has so many numbers, and an answer is read only between them.
 const SUBSCRIBING_AT_ONCE: usize = 1000;
-/// For how long a worker one of whose clients was turned away waits for the answers that its others get, ns.
-const ALL_ANSWER: Nanos = 1_000_000_000;
-/// For how long it waits where it has no others, ns: those of other workers may get their answers meanwhile.
-const OTHERS_ANSWER: Nanos = 50_000_000;
 /// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
 /// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the
 /// processor time spent on connecting.
@@ -35,32 +30,36 @@ impl Worker {
             .phases
             .connect_per_s
             .map_or(0, |rate| (1e9 / (rate * share)) as Nanos);
-        if let Some(waits_until) = self.turned_away(now) {
-            return waits_until;
+        if let Some(failure) = self.turned_away.gives_up(now) {
+            self.tell_failed(failure);
         }
+        let patience_ends = self.turned_away.patience_ends();
         if self.first_connect.is_none() {
             self.first_connect = Some(now);
             self.next_connect = now;
         }
-        while self.begun < self.assignment.devices.len() && self.connecting < CONNECTING_AT_ONCE {
-            if self.next_connect > now {
-                return self.next_connect;
+        loop {
+            if let Some(until) = self.turned_away.waits_until(self.connecting, now) {
+                return until.min(patience_ends);
             }
-            self.next_connect += gap;
-            let device = self.assignment.devices[self.begun];
-            let spec = self.spec(device);
-            match self.fleet.connect(&spec) {
-                Ok(client) => {
-                    self.client_of.insert(device, client);
-                    self.clients[client.0 as usize] = ClientState::Connecting;
-                    self.begun += 1;
-                    self.connecting += 1;
-                }
-                Err(error) => {
+            if self.next_connect > now && self.begun < self.assignment.devices.len() {
+                return self.next_connect.min(patience_ends);
+            }
+            let client = match self.begin_next() {
+                None => break,
+                Some(Ok(client)) => client,
+                Some(Err(error)) => {
                     self.fail(error.into());
                     return now;
                 }
-            }
+            };
+            self.next_connect += gap;
+            let state = &mut self.clients[client.0 as usize];
+            *state = ClientState::Connecting {
+                again: *state == ClientState::Down,
+            };
+            self.connecting += 1;
+            self.connections.begin(client, now);
         }
         if self.up == self.assignment.devices.len() {
             self.connect_usage = self.reading_of_threads().since(&self.connect_reading);
@@ -72,7 +71,21 @@ impl Worker {
             self.tell_counters(self.context.clock.now());
             self.outbox.send(report);
         }
-        Nanos::MAX
+        patience_ends
+    }
+
+    /// Begins to connect the next client: one that has not tried yet, or else one that was turned away; `None` if there is
+    /// none.
+    fn begin_next(&mut self) -> Option<Result<ClientId, DriverError>> {
+        let Some(device) = self.assignment.devices.get(self.begun).copied() else {
+            let client = self.turned_away.next()?;
+            return Some(self.fleet.reconnect(client).map(|()| client));
+        };
+        let spec = self.spec(device);
+        Some(self.fleet.connect(&spec).inspect(|client| {
+            self.client_of.insert(device, *client);
+            self.begun += 1;
+        }))
     }
 
     fn spec(&self, device: u32) -> ClientSpec {
@@ -188,15 +201,21 @@ impl Worker {
     pub(super) fn take_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.receiving.changes);
         let mut rest = changes.drain(..);
-        while let Some((client, change)) = rest.next() {
-            self.take_change(client, change, rest.as_slice());
+        while let Some((read, client, change)) = rest.next() {
+            self.take_change(read, client, change, rest.as_slice());
         }
         drop(rest);
         self.receiving.changes = changes;
     }
 
-    /// Takes in a change of a client; `later` has the changes after it.
-    fn take_change(&mut self, client: ClientId, change: Change, later: &[(ClientId, Change)]) {
+    /// Takes in a change of a client, after what was `read` at that time; `later` has the changes after it.
+    fn take_change(
+        &mut self,
+        read: Nanos,
+        client: ClientId,
+        change: Change,
+        later: &[TimedChange],
+    ) {
         let index = client.0 as usize;
         let device = self.assignment.devices[index];
         match change {
@@ -207,21 +226,29 @@ impl Worker {
                 if let Some(address) = address {
                     self.addresses.push((device, address));
                 }
-                let again = self.clients[index] == ClientState::Down;
+                let again = matches!(
+                    self.clients[index],
+                    ClientState::Down | ClientState::Connecting { again: true }
+                );
                 if again {
                     self.remade += 1;
                 } else {
                     self.made += 1;
                 }
                 self.connected += 1;
+                let now = self.context.clock.now();
+                self.connections.made(client, again, read, now);
                 let mut wanted: VecDeque<Subscription> = if session_present {
                     VecDeque::new()
                 } else {
                     self.subscriptions(device).into()
                 };
                 self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
+                if !again && !wanted.is_empty() {
+                    self.connections.subscribe(now);
+                }
                 if wanted.is_empty() {
-                    self.come_up(client);
+                    self.come_up(client, read);
                     return;
                 }
                 let later_ones = wanted.split_off(wanted.len().min(SUBSCRIBING_AT_ONCE));
@@ -236,10 +263,13 @@ impl Worker {
                 }
             }
             Change::Subscribed => {
+                if self.phase == WorkerPhase::Connecting {
+                    self.connections.subscribed(read);
+                }
                 if let ClientState::Subscribing(left) = &mut self.clients[index] {
                     *left -= 1;
                     if *left == 0 {
-                        self.come_up(client);
+                        self.come_up(client, read);
                         self.to_subscribe.remove(&client);
                     } else if let Some(next) = self.next_subscription(client) {
                         self.subscribe(client, &next, later);
@@ -247,39 +277,14 @@ impl Worker {
                 }
             }
             Change::SubscriptionRefused(why) => {
-                self.fail(format!("{}: {why}", self.device_name(device)).into());
+                let told = format!("{}: {why}", self.device_name(device));
+                self.tell_failed(told.into());
+                self.note(FailureKind::Subscription, Some(client), why.into());
             }
             Change::Writable => self.sending.writable(&mut *self.fleet, client),
             Change::Failed(_) if self.closing => self.clients[index] = ClientState::Down,
-            Change::Failed(failure) => {
-                let failure = Failure {
-                    why: format!("{}: {}", self.device_name(device), failure.why),
-                    ..failure
-                };
-                let was = std::mem::replace(&mut self.clients[index], ClientState::Down);
-                if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
-                    self.lost += 1;
-                }
-                self.to_subscribe.remove(&client);
-                self.sending.retry(&mut *self.fleet, client);
-                if self.phase == WorkerPhase::Connecting && failure.exhausted.is_some() {
-                    self.fail(failure);
-                } else if self.phase == WorkerPhase::Connecting {
-                    self.connecting = self.connecting.saturating_sub(1);
-                    let now = self.context.clock.now();
-                    (self.refusal).get_or_insert_with(|| (Some(failure.clone()), now));
-                    self.note(failure);
-                } else {
-                    self.note(failure);
-                }
-                if let Some(after) = self.context.brief.workload.phases.reconnect_after
-                    && self.phase != WorkerPhase::Connecting
-                {
-                    self.reconnects
-                        .push_back((self.context.clock.now() + after, client));
-                }
-            }
-            Change::Closed => {}
+            Change::Failed(failure) => self.take_failure(client, failure),
+            Change::Closed => self.presences.closed(client),
         }
     }
 
@@ -293,9 +298,9 @@ impl Worker {
         &mut self,
         client: ClientId,
         subscription: &Subscription,
-        later: &[(ClientId, Change)],
+        later: &[TimedChange],
     ) -> bool {
-        let ended = |(other, change): &(ClientId, Change)| {
+        let ended = |(_, other, change): &TimedChange| {
             *other == client && matches!(change, Change::Failed(_))
         };
         match self.fleet.subscribe(client, subscription) {
@@ -308,30 +313,65 @@ impl Worker {
         }
     }
 
-    /// After the system has turned a client away: until when to wait for what becomes of the others that are connecting,
-    /// whose answers may have been read later, and of those of other workers. Then the trial fails.
-    fn turned_away(&mut self, now: Nanos) -> Option<Nanos> {
-        let (untold, since) = self.refusal.as_mut()?;
-        let waits_until = match self.connecting {
-            0 => *since + OTHERS_ANSWER,
-            _ => *since + ALL_ANSWER,
+    /// Takes in that a client's connection was lost, or could not be made.
+    fn take_failure(&mut self, client: ClientId, failure: Failure) {
+        let index = client.0 as usize;
+        let now = self.context.clock.now();
+        if self.presences.is_gone(client) {
+            self.presences.closed(client);
+            return;
+        }
+        let was = self.clients[index];
+        let lost = matches!(was, ClientState::Up | ClientState::Subscribing(_));
+        self.lost += u64::from(lost);
+        self.clients[index] = match was {
+            ClientState::New | ClientState::Connecting { again: false } => ClientState::New,
+            _ => ClientState::Down,
         };
-        if now < waits_until {
-            return Some(waits_until);
+        self.to_subscribe.remove(&client);
+        let returning = self.presences.is_returning(client);
+        if !returning {
+            self.sending.retry(&mut *self.fleet, client);
         }
-        if let Some(failure) = untold.take() {
-            self.tell_failed(failure);
+        let kind = match lost {
+            true => FailureKind::Lost,
+            false => FailureKind::Refused,
+        };
+        self.note(kind, Some(client), failure.clone());
+        if failure.exhausted.is_none() && !lost {
+            self.connections.refused();
         }
-        Some(Nanos::MAX)
+        if returning {
+            self.presences.turned_away(client, now);
+        } else if self.phase == WorkerPhase::Connecting {
+            match was {
+                ClientState::Up => self.up -= 1,
+                _ => self.connecting = self.connecting.saturating_sub(1),
+            }
+            let name = self.device_name(self.assignment.devices[index]);
+            let failure = Failure {
+                why: format!("{name}: {}", failure.why),
+                ..failure
+            };
+            if failure.exhausted.is_some() {
+                self.tell_failed(failure);
+            } else {
+                self.turned_away.add(client, failure, now);
+            }
+        } else if let Some(after) = self.context.brief.workload.phases.reconnect_after {
+            self.reconnects.push_back((now + after, client));
+        }
     }
 
-    fn come_up(&mut self, client: ClientId) {
+    fn come_up(&mut self, client: ClientId, read: Nanos) {
         let index = client.0 as usize;
         self.clients[index] = ClientState::Up;
         if self.phase == WorkerPhase::Connecting {
             self.connecting -= 1;
             self.up += 1;
+            self.turned_away.connected(self.up);
         } else {
+            self.came_back(client, read);
             self.sending.writable(&mut *self.fleet, client);
         }
     }

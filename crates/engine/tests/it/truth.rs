@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, DriverError, Kind, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
+use pubgauge_engine::failures::FailureKind;
 use pubgauge_engine::link::{Command, Encoded, Order, Outbox, Secrets, WorkerLink, WorkerSite};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
@@ -361,7 +362,8 @@ fn a_lost_connection_is_counted_and_made_again() {
         sum.messages.not_connected
     );
     assert_eq!(sum.lost(), 0);
-    assert!(recording.errors[0].contains("pub1"));
+    assert_eq!(recording.failures[0].first, "pub1");
+    assert_eq!(recording.failures[0].kind, FailureKind::Lost);
 }
 
 #[test]

@@ -207,6 +207,7 @@ fn tiles_add_up(record: &TrialRecord) {
             unique: whole.messages.unique,
             reordered: whole.messages.reordered,
             timed_again: whole.messages.timed_again,
+            ..MessageCounts::default()
         };
         assert_eq!(due, of_flow, "flow {flow}");
         let all = record.in_measurement(Some(flow));

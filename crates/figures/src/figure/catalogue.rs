@@ -229,6 +229,46 @@ static ENTRIES: &[CatalogueEntry] = &[
     )
     .column(FigureColumn::new("delivered", 0, ["deliv.", "msgs/s"], 8).always()),
     entry(
+        "away",
+        "away",
+        (Unit::Messages, Less),
+        of_part(|p| Some(p.messages.away as f64)),
+        "messages that fell due while their publisher was away, as the workload has it",
+    )
+    .of_any_trial(),
+    entry(
+        "backlog",
+        "backlog",
+        GOOD_DELIVERIES,
+        of_part(|p| Some(p.messages.backlog as f64)),
+        "first deliveries of messages that were due before their subscriber came back",
+    )
+    .of_any_trial(),
+    entry(
+        "missed",
+        "missed",
+        BAD_DELIVERIES,
+        of_part(|p| Some(p.messages.missed as f64)),
+        "deliveries that did not come because their subscriber was away, and the system keeps nothing for it",
+    )
+    .of_any_trial(),
+    entry(
+        "clients-left",
+        "presence.left",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.presence?.left as f64)),
+        "how often a client left, as the workload has it",
+    )
+    .of_any_trial(),
+    entry(
+        "clients-returned",
+        "presence.returned",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.presence?.returned as f64)),
+        "how often a client was back: connected, with its subscriptions",
+    )
+    .of_any_trial(),
+    entry(
         "missing",
         "missing",
         BAD_DELIVERIES,
@@ -557,6 +597,28 @@ static ENTRIES: &[CatalogueEntry] = &[
     )
     .of_any_trial(),
     entry(
+        "connections-refused",
+        "connections.refused",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.connections.refused as f64)),
+        "attempts to connect that the system turned away",
+    )
+    .of_any_trial(),
+    entry(
+        "connect-rate",
+        "connections.made_per_s",
+        (Unit::PerSecond, More),
+        of_whole_trial(|t| t.connections.made_per_s),
+        "connections made a second, from the first attempt to the last first connection",
+    ),
+    entry(
+        "subscribe-rate",
+        "connections.subscribed_per_s",
+        (Unit::PerSecond, More),
+        of_whole_trial(|t| t.connections.subscribed_per_s),
+        "subscriptions taken a second, from when the first was asked for to when the last was taken",
+    ),
+    entry(
         "connections-lost",
         "connections.lost",
         (Unit::Count, Less),
@@ -792,7 +854,7 @@ impl Times {
     }
 }
 
-pub(super) const TIMES: [Times; 7] = [
+pub(super) const TIMES: [Times; 11] = [
     times(
         "latency",
         "latency_ns",
@@ -835,9 +897,41 @@ pub(super) const TIMES: [Times; 7] = [
     )
     .counted_from_due(),
     times(
+        "time-to-connect",
+        "connections.time_to_connect_ns",
+        |p| p.trial?.connections.time_to_connect_ns.as_ref(),
+        "from the beginning of the attempt by which a client was first connected to the system's answer to its login",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "time-to-reconnect",
+        "connections.time_to_reconnect_ns",
+        |p| p.trial?.connections.time_to_reconnect_ns.as_ref(),
+        "likewise of connections that were made again",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "time-to-first-message",
+        "presence.first_message_ns",
+        |p| p.trial?.presence.as_ref()?.first_message_ns.as_ref(),
+        "from when a subscriber was back to the first delivery to it after that",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "backlog-time",
+        "presence.backlog_ns",
+        |p| p.trial?.presence.as_ref()?.backlog_ns.as_ref(),
+        "from when a subscriber was back to each delivery of a message that was due before",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
         "machine-noise",
         "noise_ns",
-        |p| p.noise,
+        |p| Some(&p.trial?.noise_ns),
         "how late a thread that only sleeps 1 ms at a time woke up",
     )
     .not_promised()

@@ -1,6 +1,5 @@
 //! A trial, one of its flows, or a window of either, as figures come out of it.
 
-use crate::distribution::Distribution;
 use crate::messages::Messages;
 use crate::model::{FlowFigures, Trial};
 use crate::window::WindowFigures;
@@ -12,8 +11,8 @@ pub(super) struct Scope<'a> {
     pub lost: Option<u64>,
     pub under_way: Option<u64>,
     pub system_cpu_s: Option<f64>,
-    /// Of the machine.
-    pub noise: Option<&'a Distribution>,
+    /// The trial, where it is all of it.
+    pub trial: Option<&'a Trial>,
 }
 
 impl<'a> From<&'a Trial> for Scope<'a> {
@@ -23,7 +22,7 @@ impl<'a> From<&'a Trial> for Scope<'a> {
             lost: Some(trial.shortfall.lost),
             under_way: Some(trial.shortfall.under_way),
             system_cpu_s: trial.system_cpu_s,
-            noise: Some(&trial.noise_ns),
+            trial: Some(trial),
         }
     }
 }
@@ -35,7 +34,7 @@ impl<'a> From<&'a FlowFigures> for Scope<'a> {
             lost: Some(flow.shortfall.lost),
             under_way: Some(flow.shortfall.under_way),
             system_cpu_s: None,
-            noise: None,
+            trial: None,
         }
     }
 }
@@ -47,7 +46,7 @@ impl<'a> From<&'a WindowFigures> for Scope<'a> {
             lost: window.lost,
             under_way: window.under_way,
             system_cpu_s: window.system_cpu_s,
-            noise: None,
+            trial: None,
         }
     }
 }

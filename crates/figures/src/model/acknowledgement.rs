@@ -32,6 +32,16 @@ pub struct PublisherWindow {
     pub fastest_acknowledgement_ns: Option<u64>,
 }
 
+/// The largest message that the system takes, as it announced when its clients connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeLimit {
+    /// The smallest such limit over all clients, bytes; what counts towards it is the protocol's affair (of MQTT the whole
+    /// packet).
+    pub bytes: u64,
+    /// The protocol's name of it, for example `Maximum Packet Size`.
+    pub term: String,
+}
+
 impl PublisherWindow {
     /// Whether the system granted less than was asked for.
     pub fn is_granted(&self) -> bool {

@@ -58,6 +58,8 @@ evidence! {
     Delivered: Deliveries,
     /// Deliveries that were lost.
     Lost: Deliveries,
+    /// Deliveries that did not come because their subscriber was away.
+    Missed: Deliveries,
     /// Deliveries that came again.
     Duplicated: Deliveries,
     /// Deliveries still under way at the end of the drain.

@@ -4,6 +4,7 @@ use pubgauge_quantities::shown;
 use pubgauge_setup::ClientSetup;
 
 use super::reason::{Reason, Rule};
+use crate::distribution::Distribution;
 use crate::processors;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct Circumstances {
     /// The system promises that messages of one publisher on one topic come in the order in which they were published.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub order_promised: bool,
+    /// Subscribers come and go as the workload has it: a backlog that the system keeps for who is away is no queue.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub subscribers_come_and_go: bool,
     /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
     pub rate_varies_by_design: bool,
     /// Processors that pubgauge may run on; 0 if not known. [`Circumstances::processors`] says how many these are worth.
@@ -438,6 +442,22 @@ impl QuotaUse {
     }
 }
 
+/// Clients that came and went as the workload has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PresenceFigures {
+    /// How often a client left.
+    pub left: u64,
+    /// How often one was back: connected, with its subscriptions.
+    pub returned: u64,
+    /// From when a subscriber was back to the first delivery to it after that; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_message_ns: Option<Distribution>,
+    /// From when a subscriber was back to each delivery of a message that was due before: the largest is how long the
+    /// longest backlog took. Absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_ns: Option<Distribution>,
+}
+
 /// Context switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextSwitches {
@@ -464,4 +484,20 @@ pub struct Connections {
     pub ready_s: f64,
     /// Client processor seconds spent on connecting.
     pub connect_cpu_s: f64,
+    /// Attempts that the system turned away.
+    #[serde(default)]
+    pub refused: u64,
+    /// Connections made a second, from the first attempt to the last first connection; absent for a single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_per_s: Option<f64>,
+    /// Subscriptions taken a second, from when the first was asked for to when the last was taken; absent for a single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribed_per_s: Option<f64>,
+    /// From the beginning of the attempt by which a client was first connected to the system's answer; clients that never
+    /// were are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_to_connect_ns: Option<Distribution>,
+    /// Likewise of connections that were made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_to_reconnect_ns: Option<Distribution>,
 }

@@ -4,10 +4,11 @@ use pubgauge_driver::{Mapping, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::acknowledgement::PublisherWindow;
+use super::acknowledgement::{PublisherWindow, SizeLimit};
+use super::failure::ClientFailure;
 use super::parts::{
     AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
-    HeldLimits, OddCounts, PhaseCounts, System, Verdict, WorkerLoad, WorkloadInfo,
+    HeldLimits, OddCounts, PhaseCounts, PresenceFigures, System, Verdict, WorkerLoad, WorkloadInfo,
 };
 use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
@@ -189,8 +190,17 @@ pub struct Trial {
     pub latency_ecdf: Vec<(u64, f64)>,
     /// The machine's noise as a distribution function.
     pub noise_ecdf: Vec<(u64, f64)>,
-    /// Errors, in order.
+    /// Clients that came and went as the workload has it; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<PresenceFigures>,
+    /// The largest message that the system said it takes; absent where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_limit: Option<SizeLimit>,
+    /// Errors of systems and hosts, in order; of results of versions before 0.3 those of clients, too.
     pub errors: Vec<String>,
+    /// The failures of clients, in the words of the driver or the server: each once, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_failures: Vec<ClientFailure>,
     /// Systems that did not end in order when the trial was over, each with what it did instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_in_order: Vec<String>,

@@ -1,6 +1,7 @@
 //! Messages that asked for acknowledgement and were rejected, and those that were never acknowledged.
 
-use pubgauge_figures::model::{Evidence, Reason, Rejection, Rule, Status, Trial};
+use pubgauge_figures::Shortfall;
+use pubgauge_figures::model::{Evidence, Reason, Rejection, Rule, SizeLimit, Status, Trial};
 
 use super::{Findings, Judged, percent, thresholds};
 
@@ -11,7 +12,7 @@ pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
             continue;
         }
         if part.messages.refused > 0 {
-            refused(&part, findings);
+            refused(trial, &part, findings);
         }
         // A publisher that the system stopped reading has deliveries under way.
         if part.shortfall.unacknowledged > 0 && part.shortfall.under_way == 0 {
@@ -20,18 +21,19 @@ pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
     }
 }
 
-fn refused(part: &Judged<'_>, findings: &mut Findings) {
+fn refused(trial: &Trial, part: &Judged<'_>, findings: &mut Findings) {
     let (of, refused, offered) = (&part.of, part.messages.refused, part.messages.offered);
     let share = percent(refused, offered);
     let asked = !part.settings.may_lose() || !part.shortfall.rejections.is_empty();
     let reason = if asked {
         let text = format!(
             "{of}{refused} of {offered} messages that asked for acknowledgement were rejected ({share}): {}",
-            by_whom(&part.shortfall.rejections, refused)
+            by_whom(trial, part.shortfall, refused)
         );
         Reason::new(Rule::Refused, text).count(Evidence::Refused, refused)
     } else if part.share(refused) > thresholds::UNSENT_SHARE {
-        let text = format!("{of}{refused} of {offered} messages were refused ({share})");
+        let why = by_whom(trial, part.shortfall, refused);
+        let text = format!("{of}{refused} of {offered} messages were refused ({share}): {why}");
         let limit = thresholds::UNSENT_SHARE;
         Reason::new(Rule::Refused, text).limited(Evidence::RefusedShare, part.share(refused), limit)
     } else {
@@ -46,7 +48,8 @@ fn refused(part: &Judged<'_>, findings: &mut Findings) {
 }
 
 /// The codes of the rejections with their counts, and what the client's own library refused.
-fn by_whom(rejections: &[Rejection], refused: u64) -> String {
+fn by_whom(trial: &Trial, shortfall: &Shortfall, refused: u64) -> String {
+    let rejections = &shortfall.rejections;
     let by_code = |rejection: &Rejection| {
         let name = match rejection.name.as_str() {
             "" => format!("code {}", rejection.code),
@@ -55,11 +58,34 @@ fn by_whom(rejections: &[Rejection], refused: u64) -> String {
         format!("{} by the system, {name}", rejection.messages)
     };
     let by_system: u64 = rejections.iter().map(|rejection| rejection.messages).sum();
-    let by_client = refused.saturating_sub(by_system);
-    let by_client =
-        (by_client > 0).then(|| format!("{by_client} by the client's side before they were sent"));
-    let all: Vec<String> = rejections.iter().map(by_code).chain(by_client).collect();
+    let &Shortfall {
+        too_large, dropped, ..
+    } = shortfall;
+    let others = refused.saturating_sub(by_system + too_large + dropped);
+    let of_client = [
+        (too_large, self::too_large(trial)),
+        (
+            dropped,
+            "dropped before a full queue of the client's side".to_owned(),
+        ),
+        (
+            others,
+            "by the client's side before they were sent".to_owned(),
+        ),
+    ];
+    let of_client = of_client.iter().filter(|(count, _)| *count > 0);
+    let of_client = of_client.map(|(count, why)| format!("{count} {why}"));
+    let all: Vec<String> = rejections.iter().map(by_code).chain(of_client).collect();
     all.join("; ")
+}
+
+/// That messages are larger than the system takes, with the limit that it announced.
+pub(super) fn too_large(trial: &Trial) -> String {
+    let limit = trial.size_limit.as_ref();
+    let limit = limit.map_or(String::new(), |SizeLimit { bytes, term }| {
+        format!(" (its {term} is {bytes} B)")
+    });
+    format!("larger than the system takes{limit}")
 }
 
 fn unacknowledged(trial: &Trial, part: &Judged<'_>, findings: &mut Findings) {

@@ -1,10 +1,12 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
-use pubgauge_figures::model::{Connections, Evidence, Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{
+    ClientFailure, Connections, Evidence, FailureKind, Reason, Rule, Status, Trial,
+};
 use pubgauge_figures::{Messages, Shortfall};
 
 use super::findings::Findings;
-use super::{client, thresholds};
+use super::{acknowledgements, client, thresholds};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system
 /// is not to blame.
@@ -23,7 +25,9 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         None => findings.add(Status::Broken, reason),
     };
     if let Some(why) = &circumstances.not_run {
-        let reason = Reason::new(Rule::NotRun, format!("not run as planned: {why}"));
+        let kinds = [FailureKind::Rejected, FailureKind::Subscription];
+        let words = words(trial, &kinds);
+        let reason = Reason::new(Rule::NotRun, format!("not run as planned: {why}{words}"));
         match circumstances.exhausted {
             Some(_) => blame(findings, reason),
             None => findings.add(Status::Broken, reason),
@@ -41,7 +45,8 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         ..
     } = trial.connections;
     if made < planned {
-        let text = format!("{made} of {planned} connections were made");
+        let words = words(trial, &[FailureKind::Refused]);
+        let text = format!("{made} of {planned} connections were made{words}");
         let reason = Reason::new(Rule::Unconnected, text);
         blame(
             findings,
@@ -51,11 +56,8 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         );
     }
     if lost > 0 && !circumstances.disconnects_allowed {
-        let told = circumstances.not_run.as_deref().unwrap_or_default();
-        // The driver's message about the first of them: what a server sent, or that it hung up.
-        let first = trial.errors.first().filter(|why| !told.contains(*why));
-        let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
-        let text = format!("{lost} of {planned} connections were lost, {remade} made again{first}");
+        let words = words(trial, &[FailureKind::Lost]);
+        let text = format!("{lost} of {planned} connections were lost, {remade} made again{words}");
         let reason = Reason::new(Rule::ConnectionsLost, text);
         blame(findings, reason.count(Evidence::ConnectionsLost, lost));
     }
@@ -105,6 +107,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         expected,
         delivered,
         duplicated,
+        missed,
         ..
     } = &trial.messages;
     let &Shortfall {
@@ -121,16 +124,17 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     // Nobody expects what was rejected; a system that delivers it all the same makes more of it than there was to be.
     let rejected: u64 = trial.shortfall.rejections.iter().map(|r| r.messages).sum();
     let unforeseen = rejected * u64::from(trial.workload.subscribers.max(1));
-    let found = unique.map(|unique| unique + under_way + lost);
+    let found = unique.map(|unique| unique + missed + under_way + lost);
     if !found.is_some_and(|found| (expected..=expected + unforeseen).contains(&found)) {
         let text = format!(
-            "the counts do not add up: {delivered} delivered - {duplicated} duplicated + {under_way} under way \
-             + {lost} lost is not {expected} expected"
+            "the counts do not add up: {delivered} delivered - {duplicated} duplicated + {missed} missed + {under_way} \
+             under way + {lost} lost is not {expected} expected"
         );
         let reason = Reason::new(Rule::CountsDiffer, text);
         let terms = [
             (Evidence::Delivered, delivered),
             (Evidence::Duplicated, duplicated),
+            (Evidence::Missed, missed),
             (Evidence::UnderWay, under_way),
             (Evidence::Lost, lost),
             (Evidence::Expected, expected),
@@ -154,12 +158,30 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     }
 }
 
+/// The most frequent failure of clients of these kinds, as the end of a clause, unless the trial's end tells it already.
+fn words(trial: &Trial, kinds: &[FailureKind]) -> String {
+    let end = trial.circumstances.not_run.as_deref().unwrap_or_default();
+    let of_kind = |failure: &&ClientFailure| kinds.contains(&failure.kind);
+    let each = trial.client_failures.iter().filter(of_kind);
+    // Of those that are as frequent the first.
+    let most = each.reduce(|most, next| if next.count > most.count { next } else { most });
+    most.filter(|failure| !end.contains(&failure.why))
+        .map_or(String::new(), |failure| format!("; {failure}"))
+}
+
 /// With all of these counts.
 fn counted(reason: Reason, counts: &[(Evidence, u64)]) -> Reason {
     let all = counts.iter();
     all.fold(reason, |reason, (figure, count)| {
         reason.count(*figure, *count)
     })
+}
+
+/// Why the client's side sent none of the messages that it refused, where that is one reason.
+fn not_sent_because(trial: &Trial) -> Option<String> {
+    let all = trial.messages.refused;
+    let by_size = all > 0 && trial.shortfall.too_large == all;
+    by_size.then(|| acknowledgements::too_large(trial))
 }
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.
@@ -190,7 +212,10 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
                 let because = format!(": {still} when the measurement began");
                 (Status::Overloaded, because)
             }
-            (None, false) => (Status::Broken, String::new()),
+            (None, false) => match not_sent_because(trial) {
+                Some(why) => (Status::Broken, format!(": {why}")),
+                None => (Status::Broken, String::new()),
+            },
         };
         let text = format!("the system took {due} in the measurement{because}");
         let reason = Reason::new(Rule::NothingTaken, text);

@@ -14,6 +14,10 @@ use super::{bursts_wait, thresholds};
 /// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
 /// from the first record on (a full socket buffer flat out) are no growth.
 pub(super) fn carried(trial: &Trial) -> Carried {
+    if trial.circumstances.subscribers_come_and_go {
+        // What is kept for who is away looks like a queue that grows.
+        return Carried::All;
+    }
     let flow = |flow: &FlowFigures| {
         let records = records_within(trial, flow.series.iter().map(without_latencies));
         let cycle = flow.cycle_s.unwrap_or(0.0);

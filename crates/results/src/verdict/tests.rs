@@ -9,7 +9,8 @@ mod together;
 
 use pubgauge_driver::Settings;
 use pubgauge_figures::model::{
-    AtStart, ClientCpu, CountCheck, Distribution, SeriesRecord, TrafficRecord, WorkerLoad,
+    AtStart, ClientCpu, ClientFailure, CountCheck, Distribution, FailureKind, SeriesRecord,
+    TrafficRecord, WorkerLoad,
 };
 use pubgauge_figures::{Messages, Rejection};
 use pubgauge_fixtures::{TrialBuilder, distribution};
@@ -167,8 +168,13 @@ fn broken_rules() {
     t.connections.lost = 1;
     expect(&t, &here(), Status::Broken, "1 of 2 connections were lost");
     // What the server did stands beside it.
-    t.errors = vec!["mqtt://host: a PUBACK for packet identifier 1001".into()];
-    let first = "0 made again; first of all mqtt://host: a PUBACK for packet identifier 1001";
+    t.client_failures = vec![ClientFailure {
+        kind: FailureKind::Lost,
+        why: "mqtt://host: a PUBACK for packet identifier 1001".into(),
+        first: "pub1".into(),
+        count: 1,
+    }];
+    let first = "0 made again; pub1: mqtt://host: a PUBACK for packet identifier 1001";
     expect(&t, &here(), Status::Broken, first);
     let asked = Circumstances {
         disconnects_allowed: true,

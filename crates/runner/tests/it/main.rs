@@ -2,6 +2,7 @@
 
 mod acknowledgements;
 mod bursts;
+mod coming_and_going;
 mod groups;
 mod long;
 mod parties;

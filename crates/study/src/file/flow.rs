@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::payload::PayloadFile;
+use super::presence::PresenceFile;
 use super::search::OrFind;
 
 /// One traffic relation: who sends what to whom, how big, when.
@@ -73,6 +74,9 @@ pub struct FlowFile {
     pub start: Option<Span>,
     /// The flow sends for so long; to the end of the phase if absent.
     pub lasts: Option<Span>,
+    /// Devices that come and go; all stay connected if absent. A device that takes part in several flows comes and goes as
+    /// any of them says.
+    pub presence: Option<PresenceFile>,
     /// Messages of a flat-out flow that may be under way at once.
     pub window: Option<u32>,
     /// The flow's own demands on the system, on top of the variant's settings. Its connections are its

@@ -15,6 +15,7 @@ use super::flow::{Dimension, Filters};
 use super::network::CoresFile;
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
+use super::presence::SpanRange;
 use super::systems::Systems;
 
 /// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
@@ -134,6 +135,19 @@ written_as!(
     },
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UntilFile, A::Error> {
         Deserialize::deserialize(MapAccessDeserializer::new(map)).map(UntilFile::Count)
+    },
+);
+
+written_as!(
+    SpanRange,
+    "a time such as \"5min\", or two such as \"30s..10min\"",
+    |_| json_schema!({"type": "string", "description": "A time, or the shortest and the longest of times that are drawn: \"30s..10min\"."}),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SpanRange, E> {
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        Ok(SpanRange {
+            least: least.parse().map_err(E::custom)?,
+            most: most.parse().map_err(E::custom)?,
+        })
     },
 );
 

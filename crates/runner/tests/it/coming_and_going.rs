@@ -1,0 +1,273 @@
+//! Clients that are turned away at first, and clients that come and go: counts and times against what was planted.
+
+use pubgauge_driver::{Reliability, Session, Settings};
+use pubgauge_figures::figure::figure;
+use pubgauge_figures::model::{FailureKind, Status};
+use pubgauge_simulator::{Behaviour, Truth};
+use pubgauge_workload::presence::{Between, Presence};
+use pubgauge_workload::{Arrivals, Nanos, SECOND, Until, Workload};
+
+use crate::planted::*;
+
+const MS: Nanos = 1_000_000;
+
+fn seeds() -> Vec<u64> {
+    (0..1_000).collect()
+}
+
+fn durable() -> Settings {
+    Settings {
+        session: Some(Session::Durable),
+        reliability: Some(Reliability::AtLeastOnce),
+        ..Settings::default()
+    }
+}
+
+/// Half a second at most of everything, so that a thousand trials take seconds.
+fn brief(publishers: u32, subscribers: u32, per_s: f64, seed: u64) -> Workload {
+    let mut workload = workload(publishers, subscribers, Arrivals::Periodic { per_s });
+    workload.phases.warm_up = Until::Time(SECOND / 10);
+    workload.phases.measure = Until::Time(2 * SECOND);
+    workload.phases.drain_quiet = SECOND / 5;
+    workload.seed = seed;
+    workload
+}
+
+fn come_and_go(workload: &mut Workload, publishers: bool, subscribers: bool) {
+    workload.flows[0].presence = Some(Box::new(Presence {
+        publishers,
+        subscribers,
+        online: Between {
+            least: 200 * MS,
+            most: 500 * MS,
+        },
+        offline: Between {
+            least: 100 * MS,
+            most: 400 * MS,
+        },
+        spread: true,
+        back_within: None,
+        vanishes: false,
+    }));
+}
+
+#[test]
+fn clients_that_are_turned_away_at_first_get_in_and_are_counted() {
+    of_each(&seeds(), |seed| {
+        let publishers = 5 + (seed % 40) as u32;
+        let turned_away: Vec<(String, u32)> = (0..publishers)
+            .map(|n| {
+                (
+                    format!("pub{n}"),
+                    ((seed * 7 + u64::from(n) * 13) % 4) as u32,
+                )
+            })
+            .collect();
+        let refused: u32 = turned_away.iter().map(|(_, attempts)| attempts).sum();
+        let behaviour = Behaviour {
+            connect_ns: (1 + seed % 9) * MS,
+            turned_away,
+            ..Behaviour::default()
+        };
+        let takes = behaviour.connect_ns as f64;
+        let run = simulate(
+            brief(publishers, 1, 100.0, *seed),
+            behaviour,
+            Settings::default(),
+        );
+        run.is(Status::Valid, "");
+        let of = |name: &str| figure(&run.trial, None, name);
+        assert_eq!(
+            of("connections-refused"),
+            Some(f64::from(refused)),
+            "seed {seed}"
+        );
+        assert_eq!(of("connections-made"), Some(f64::from(publishers + 1)));
+        assert_eq!(of("connections-lost"), Some(0.0));
+        for quantile in ["min", "p50", "max"] {
+            within(
+                of(&format!("time-to-connect.{quantile}")).unwrap(),
+                takes,
+                0.002,
+            );
+        }
+        let failures = &run.trial.client_failures;
+        assert!(failures.iter().all(|f| f.kind == FailureKind::Refused));
+        let told: u64 = failures.iter().map(|failure| failure.count).sum();
+        assert_eq!(told, u64::from(refused));
+    });
+}
+
+#[test]
+fn who_never_gets_in_is_told_with_the_servers_words_and_their_count() {
+    let behaviour = Behaviour {
+        turned_away: (20..64).map(|n| (format!("pub{n}"), u32::MAX)).collect(),
+        ..Behaviour::default()
+    };
+    let mut w = workload(64, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.ready_within = 30 * SECOND;
+    let run = simulate(w, behaviour, Settings::default());
+    run.is(Status::Broken, "21 of 65 connections were made");
+    run.is(Status::Broken, "the simulated system is busy");
+    // An eighth of the 30 s, and what it took to get there.
+    assert!(
+        run.record.connect_span < 6 * SECOND,
+        "{}",
+        run.record.connect_span
+    );
+}
+
+#[test]
+fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
+    of_each(&seeds(), |seed| {
+        let mut w = brief(2, 3, 200.0, *seed);
+        come_and_go(&mut w, false, true);
+        let behaviour = Behaviour {
+            connect_ns: 3 * MS,
+            backlog_every_ns: 100_000,
+            ordered: true,
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, durable());
+        run.is(Status::Valid, "");
+        let truth = Truth::count(&run.truth, run.record.epoch);
+        let messages = &run.trial.messages;
+        assert_eq!(messages.delivered, truth.delivered, "seed {seed}");
+        assert_eq!(messages.expected, truth.unique);
+        assert_eq!((run.trial.shortfall.lost, messages.missed), (0, 0));
+        // All that took longer than its way was kept for who was away.
+        let late = truth.latencies.iter().filter(|ns| **ns > 2 * MS).count() as u64;
+        assert!(late <= messages.backlog, "{late} {}", messages.backlog);
+        assert!(
+            messages.backlog - late <= 4 * 9,
+            "{late} {}",
+            messages.backlog
+        );
+        assert_eq!(messages.latency_ns.count + messages.backlog, truth.unique);
+        within(messages.latency_ns.max.unwrap() as f64, 1e6, 0.002);
+        let presence = run.trial.presence.unwrap();
+        assert!((6..=20).contains(&presence.left), "{}", presence.left);
+        assert_eq!(presence.left, presence.returned);
+        assert_eq!(run.trial.connections.remade, presence.left);
+        assert_eq!(run.trial.connections.lost, 0);
+        within(
+            run.trial
+                .connections
+                .time_to_reconnect_ns
+                .unwrap()
+                .max
+                .unwrap() as f64,
+            3e6,
+            0.002,
+        );
+        let backlog = presence.backlog_ns.unwrap();
+        assert_eq!(backlog.count, messages.backlog);
+        within(backlog.min.unwrap() as f64, 1e6, 0.002);
+    });
+}
+
+/// The system is deaf for a while after it has confirmed a subscription: what is due then is lost, and nothing else is.
+#[test]
+fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later_is() {
+    of_each(&seeds(), |seed| {
+        let deaf = (seed % 3) * 40 * MS;
+        let mut w = brief(3, 2, 300.0, *seed);
+        come_and_go(&mut w, false, true);
+        let behaviour = Behaviour {
+            connect_ns: 2 * MS,
+            deaf_for_ns: deaf,
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default());
+        let truth = Truth::count(&run.truth, run.record.epoch);
+        let t = &run.trial;
+        assert_eq!(t.messages.delivered, truth.delivered, "seed {seed}");
+        assert_eq!(
+            t.messages.expected,
+            t.messages.unique() + t.messages.missed + t.shortfall.lost,
+            "seed {seed}"
+        );
+        let left = t.presence.unwrap().left;
+        // At 300/s, 12 of 40 ms, give or take one of each of three streams.
+        let lost = t.shortfall.lost as f64;
+        let each = deaf as f64 / 1e9 * 300.0;
+        let returned = (t.connections.remade as f64) * each;
+        match deaf {
+            0 => run.is(Status::Valid, ""),
+            _ => run.is(Status::Lossy, "were lost"),
+        }
+        assert!(
+            lost <= returned + 3.0 * left as f64,
+            "seed {seed}: {lost} {returned}"
+        );
+        if deaf > 0 {
+            // Those that came back at the end have nothing to miss.
+            assert!(
+                lost >= each * (left as f64 - 4.0) - 3.0 * left as f64,
+                "{lost}"
+            );
+        } else {
+            assert_eq!(lost, 0.0);
+        }
+        assert!(t.messages.missed > 0);
+    });
+}
+
+#[test]
+fn nothing_falls_due_to_publishers_that_are_away() {
+    of_each(&seeds(), |seed| {
+        let mut w = brief(10, 1, 500.0, *seed);
+        come_and_go(&mut w, true, false);
+        let absences: Vec<(Nanos, Nanos)> = (0..10)
+            .flat_map(|device| {
+                let presence = w.flows[0].presence.as_ref().unwrap();
+                let all = presence.absences(*seed, device);
+                all.map(|absence| (absence.from, absence.to))
+                    .take_while(|(from, _)| *from < 2 * SECOND)
+            })
+            .collect();
+        let settings = Settings {
+            reliability: Some(Reliability::AtLeastOnce),
+            ..Settings::default()
+        };
+        let behaviour = Behaviour {
+            connect_ns: 5 * MS,
+            ordered: true,
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, settings);
+        run.is(Status::Valid, "");
+        let t = &run.trial;
+        assert_eq!(
+            t.presence.unwrap().left,
+            absences.len() as u64,
+            "seed {seed}"
+        );
+        assert_eq!(t.messages.offered + t.messages.away, 1_000);
+        // Who is connecting when the measurement ends does not send what it was to.
+        assert_eq!(
+            t.messages.published + t.messages.not_sent,
+            t.messages.offered
+        );
+        assert!(t.messages.not_sent <= 3, "{}", t.messages.not_sent);
+        assert_eq!((t.shortfall.lost, t.messages.not_connected), (0, 0));
+        // 50/s of each publisher.
+        let away: Nanos = absences
+            .iter()
+            .map(|(from, to)| to.min(&(2 * SECOND)) - from)
+            .sum();
+        let due = away as f64 / 1e9 * 50.0;
+        let off = (t.messages.away as f64 - due).abs();
+        assert!(
+            off <= absences.len() as f64,
+            "seed {seed}: {} {due}",
+            t.messages.away
+        );
+        // What fell due while it connected waited for that, and no longer.
+        let latency = t.messages.latency_ns.max.unwrap();
+        assert!(latency <= 7 * MS, "{latency}");
+    });
+}
