@@ -41,9 +41,10 @@ pub struct Cli {
     /// Print help with all options.
     #[arg(long, action = ArgAction::HelpLong, global = true, help_heading = OUTPUT)]
     help_all: Option<bool>,
-    /// File with options that are not typed [default: pubgauge.toml in this folder]. Typed options come first, then
+    /// File with options that are not typed [default: that of PUBGAUGE_CONFIG, else pubgauge.toml in
+    /// this folder]. Typed options come first, then
     /// variables (PUBGAUGE_RATE for --rate), then this file (docs/defaults.md).
-    #[arg(long, value_name = "FILE", env = "PUBGAUGE_CONFIG", global = true, hide_short_help = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true, help_heading = OUTPUT)]
     pub config: Option<PathBuf>,
     /// The action.
     #[command(subcommand)]

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory};
 use pubgauge_command::exit::{Ending, tell};
 
-use crate::args::{Cli, Selection};
+use crate::args::{Cli, Selection, UntilArgs};
 use file::DefaultsFile;
 
 /// The beginning of the names of variables.
@@ -27,9 +27,6 @@ const FILE: &str = "pubgauge.toml";
 
 /// Options that are only typed: consent, and what one command line is about.
 const TYPED_ONLY: [&str; 5] = ["help", "help-all", "config", "yes", "resume"];
-
-/// The groups of options that say what is measured. Where a study is named, it says so.
-const OF_STUDY: [&str; 3] = ["Selection", "Daily", "UntilArgs"];
 
 /// An option that was not typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +104,7 @@ impl CommandLine {
         let is_own = resumed || study.is_some_and(names_a_study);
         let (left_out, found): (Vec<_>, Vec<_>) = found
             .into_iter()
-            .partition(|default: &Default| is_own && is_of_study(command, &default.option));
+            .partition(|default: &Default| is_own && is_of_study(&default.option));
         let mut line = with_all(typed, found)?;
         line.left_out = left_out;
         line.misspelt = misspelt(&root);
@@ -242,21 +239,15 @@ fn names_a_study(study: &PathBuf) -> bool {
     study.as_os_str() == "first-look" || alone.resolve_words().is_err() || alone.study.is_some()
 }
 
-/// Whether an option says what is measured.
-fn is_of_study(command: &Command, long: &str) -> bool {
-    long != "systems" && is_in(command, long, &OF_STUDY)
+/// Whether an option says what is measured. Where a study is named, it says so.
+fn is_of_study(long: &str) -> bool {
+    long != "systems" && (has_option::<Selection>(long) || has_option::<UntilArgs>(long))
 }
 
-/// Whether an option is in one of these groups, which have the names of their types.
-fn is_in(command: &Command, long: &str, groups: &[&str]) -> bool {
-    let option = command.get_arguments().find(|arg| name(arg) == Some(long));
-    let Some(option) = option.map(Arg::get_id) else {
-        return false;
-    };
-    let mut all = command.get_groups();
-    all.any(|group| {
-        groups.contains(&group.get_id().as_str()) && group.get_args().any(|id| id == option)
-    })
+/// Whether one of these arguments has this name.
+fn has_option<T: Args>(long: &str) -> bool {
+    let command = T::augment_args(Command::new(""));
+    command.get_arguments().any(|arg| name(arg) == Some(long))
 }
 
 /// Why a command line cannot be read.

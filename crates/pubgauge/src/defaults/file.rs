@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, Command};
 use pubgauge_command::exit::Ending;
+use pubgauge_command::options::Output;
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_strict_toml::{
     Entry, InvalidInput, Node, Noun, Sources, TomlValue, read_text, read_tree,
 };
 
 use super::{
-    CONFIG, Default, FILE, is_in, is_switch, known_options, name, options, switch, with_value,
+    CONFIG, Default, FILE, has_option, is_switch, known_options, name, options, switch, with_value,
 };
+use crate::args::{ClientArgs, Selection, UntilArgs};
 
 const NOUN: Noun = Noun {
     name: "options",
@@ -23,13 +25,12 @@ const NOUN: Noun = Noun {
     empty: "it has options by their names, such as rate = \"1k/s\"; see docs/defaults.md",
 };
 
-/// The groups of options that a file may set that merely lies in the current folder: they start no program, read and write
-/// no file, and name no server.
-const HARMLESS: [&str; 5] = ["Selection", "Daily", "ClientArgs", "UntilArgs", "Output"];
-
-/// Of these groups, what does; then what does not, of others.
+/// Options of what is measured that a file may not set that merely lies in the current folder: they read files, or set
+/// anything.
 const HARMFUL: [&str; 2] = ["systems", "set"];
-const ALSO_HARMLESS: [&str; 8] = [
+
+/// Other options that it may set.
+const HARMLESS: [&str; 8] = [
     "verbose", "margin", "figure", "axis", "width", "budget", "confirm", "format",
 ];
 
@@ -148,7 +149,7 @@ impl DefaultsFile {
                 })
         };
         let addresses = long != "rate" && texts.into_iter().any(|text| is_address(&text));
-        if !self.is_named && (addresses || !is_harmless(option)) {
+        if !self.is_named && (addresses || !is_harmless(long)) {
             let message = format!(
                 "`{long}` may name servers, start programs, or read and write files, which no file may ask for that merely lies \
                  in the current folder"
@@ -232,13 +233,11 @@ fn hint_of(key: &str) -> Option<String> {
     }
 }
 
-/// Whether the option is one that any file may set.
-fn is_harmless(option: &Arg) -> bool {
-    let Some(long) = name(option) else {
-        return false;
-    };
-    let root = <crate::args::Cli as clap::CommandFactory>::command();
-    let mut verbs = root.get_subcommands();
-    let in_groups = verbs.any(|verb| is_in(verb, long, &HARMLESS));
-    (in_groups && !HARMFUL.contains(&long)) || ALSO_HARMLESS.contains(&long)
+/// Whether any file may set the option: it starts no program, reads and writes no file, and names no server.
+fn is_harmless(long: &str) -> bool {
+    let of_run = has_option::<Selection>(long)
+        || has_option::<UntilArgs>(long)
+        || has_option::<ClientArgs>(long)
+        || has_option::<Output>(long);
+    (of_run && !HARMFUL.contains(&long)) || HARMLESS.contains(&long)
 }

@@ -94,7 +94,7 @@ fn a_named_study_is_measured_as_it_is_written() {
         "pubgauge.toml",
         "rate = \"200/s\"\nrepeats = 7\non = \"nats\"\nprofile = \"latency\"\nverbose = true\n",
     );
-    let study = "name = \"mine\"\nsystems = [\"simulated\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\nrate = \"10/s\"\n";
+    let study = "name = \"mine\"\nsystems = [\"simulated\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"10/s\"\n";
     place.write("mine.toml", study);
     let done = place.run(&["plan", "mine.toml"]).exits(0);
     assert!(done.err.contains("left to the study: "), "{}", done.err);

@@ -240,7 +240,7 @@ fn studies_without_their_recordings_are_left_out_by_name() {
     std::fs::create_dir(place.path_to("mine")).unwrap();
     let study = |name: &str| {
         format!(
-            "name = \"{name}\"\nsystems = [\"simulated\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\nrate = \"10/s\"\n"
+            "name = \"{name}\"\nsystems = [\"simulated\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"10/s\"\n"
         )
     };
     place.write("mine/a.toml", study("a"));
