@@ -1,5 +1,7 @@
 //! From the command line to the exit code.
 
+use std::ffi::OsString;
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -12,7 +14,17 @@ pub fn run<C: Parser>(
     explain: impl Fn(&clap::Error) -> Option<String>,
     act: impl FnOnce(C) -> Result<i32, Ending>,
 ) -> ! {
-    let command_line = C::try_parse().unwrap_or_else(|error| end_unread(&error, explain(&error)));
+    run_with(std::env::args_os().collect(), explain, act)
+}
+
+/// As [`run`], with these arguments.
+pub fn run_with<C: Parser>(
+    arguments: Vec<OsString>,
+    explain: impl Fn(&clap::Error) -> Option<String>,
+    act: impl FnOnce(C) -> Result<i32, Ending>,
+) -> ! {
+    let read = C::try_parse_from(arguments);
+    let command_line = read.unwrap_or_else(|error| end_unread(&error, explain(&error)));
     end_process(signals::ignore_size_limit().and_then(|()| act(command_line)))
 }
 

@@ -14,11 +14,13 @@
 mod figure;
 mod pairing;
 mod rounds;
+pub mod trend;
 
 use pubgauge_figures::comparison::ComparedFigure;
 pub use pubgauge_figures::comparison::Difference;
 use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MOST_REPEATS, MeanInterval};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use figure::{NamedFigure, comparable, figures_of};
@@ -27,7 +29,7 @@ pub use pubgauge_figures::figure::{Better, Unit};
 pub use rounds::{CellOf, ComparisonRule, conclude, next, spoilt};
 
 /// How much a figure changed from A to B, with its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FigureChange {
     /// Whether these are relative changes (0.1 is 10 % more). Otherwise they are differences in the
     /// figure's unit: those of figures that may be 0.

@@ -1,12 +1,20 @@
 //! Systems at addresses, which are somebody's: a search is confirmed before it loads one, and each is tried before
 //! the first trial.
 
-use pubgauge_campaign::Prepared;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use pubgauge_campaign::{Chosen, Prepared};
 use pubgauge_command::exit::Ending;
 use pubgauge_driver::Tls;
 use pubgauge_testbed::{Roles, SystemKind, Testbed};
 
 use crate::question;
+
+/// Time after which addresses are named that have not answered, and for which nothing more is said then.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(3600);
 
 /// Asks, before a search loads systems at addresses until they give way.
 ///
@@ -34,25 +42,45 @@ pub fn check_answers(
     prepared: &Prepared,
     testbed: &Testbed,
     tls: Option<&Tls>,
+    remark: &dyn Fn(&str),
 ) -> Result<(), Ending> {
-    let mut refusals = Vec::new();
-    for (name, chosen) in &prepared.systems {
-        let trials = prepared.plan.trials.iter();
-        let trials: Vec<_> = trials.filter(|trial| trial.system == *name).collect();
-        let flows = || trials.iter().flat_map(|trial| &trial.workload.flows);
-        let roles = Roles {
-            publishers: flows().any(|flow| !flow.publishers.is_empty()),
-            subscribers: flows().any(|flow| !flow.subscribers.is_empty()),
-        };
-        let mut settings = Vec::new();
-        for trial in &trials {
-            if !settings.contains(&*trial.settings) {
-                settings.push((*trial.settings).clone());
+    let addresses = prepared.systems.iter();
+    let addresses = addresses.filter(|(_, chosen)| chosen.file.kind == SystemKind::External);
+    let names: Vec<&str> = addresses.clone().map(|(name, _)| name.as_str()).collect();
+    let (said, heard) = mpsc::channel();
+    // One that says nothing is waited for; the others are asked meanwhile.
+    let told = thread::scope(|scope| {
+        for (name, chosen) in addresses {
+            let said = said.clone();
+            scope.spawn(move || {
+                let refusal = refusal(prepared, testbed, tls, name, chosen);
+                // The other end lives as long as this scope.
+                let _ = said.send((name.as_str(), refusal));
+            });
+        }
+        drop(said);
+        let mut told = Vec::new();
+        let mut patience = PATIENCE;
+        loop {
+            match heard.recv_timeout(patience) {
+                Ok(one) => told.push(one),
+                Err(RecvTimeoutError::Timeout) => {
+                    let silent = names
+                        .iter()
+                        .filter(|name| !told.iter().any(|(n, _)| n == *name));
+                    let silent: Vec<&str> = silent.copied().collect();
+                    remark(&format!("no answer yet from {}", silent.join(", ")));
+                    patience = LONG;
+                }
+                Err(RecvTimeoutError::Disconnected) => break told,
             }
         }
-        let variant = chosen.variant.as_deref();
-        let refusal = testbed.refusal(&chosen.file, variant, &settings, roles, tls);
-        refusals.extend(refusal.map_err(Ending::bad_input)?);
+    });
+    let mut told = told;
+    told.sort_by_key(|(name, _)| names.iter().position(|known| known == name));
+    let mut refusals = Vec::new();
+    for (_, refusal) in told {
+        refusals.extend(refusal?);
     }
     if refusals.is_empty() {
         return Ok(());
@@ -62,4 +90,30 @@ pub fn check_answers(
         words += "\n  hint: check the address, the port, the user and that the system runs";
     }
     Err(Ending::not_valid(words))
+}
+
+/// Why an address refuses the clients of its trials; `None` if it takes them or says nothing.
+fn refusal(
+    prepared: &Prepared,
+    testbed: &Testbed,
+    tls: Option<&Tls>,
+    name: &str,
+    chosen: &Chosen,
+) -> Result<Option<String>, Ending> {
+    let trials = prepared.plan.trials.iter();
+    let trials: Vec<_> = trials.filter(|trial| trial.system == name).collect();
+    let flows = || trials.iter().flat_map(|trial| &trial.workload.flows);
+    let roles = Roles {
+        publishers: flows().any(|flow| !flow.publishers.is_empty()),
+        subscribers: flows().any(|flow| !flow.subscribers.is_empty()),
+    };
+    let mut settings = Vec::new();
+    for trial in &trials {
+        if !settings.contains(&*trial.settings) {
+            settings.push((*trial.settings).clone());
+        }
+    }
+    let variant = chosen.variant.as_deref();
+    let refusal = testbed.refusal(&chosen.file, variant, &settings, roles, tls);
+    refusal.map_err(Ending::bad_input)
 }

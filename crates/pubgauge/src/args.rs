@@ -4,6 +4,7 @@ mod calibrate;
 mod find;
 mod guard;
 mod hosts;
+mod report;
 mod tools;
 mod until;
 
@@ -25,6 +26,7 @@ pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use guard::GuardArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
+pub use report::ReportArgs;
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 pub use until::{RunVerb, UntilArgs};
 
@@ -39,6 +41,11 @@ pub struct Cli {
     /// Print help with all options.
     #[arg(long, action = ArgAction::HelpLong, global = true, help_heading = OUTPUT)]
     help_all: Option<bool>,
+    /// File with options that are not typed [default: that of PUBGAUGE_CONFIG, else pubgauge.toml in
+    /// this folder]. Typed options come first, then
+    /// variables (PUBGAUGE_RATE for --rate), then this file (docs/defaults.md).
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true, help_heading = OUTPUT)]
+    pub config: Option<PathBuf>,
     /// The action.
     #[command(subcommand)]
     pub verb: Verb,
@@ -146,6 +153,8 @@ pub enum SchemaOf {
     Results,
     /// The answer: `answer` in what `run --json` and `report --json` print.
     Answer,
+    /// The output of `report --json` of several runs in the order of time.
+    Trend,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
     /// Collect files, as `pubgauge-collect schema` does.
@@ -205,9 +214,11 @@ pub struct Selection {
     /// Run every cell so many times [default: 1, or as the study says].
     #[arg(help_heading = MEASUREMENT, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
-    /// Start so many brokers of each system side by side, 1 to 64; each topic lives on one of them.
-    #[arg(help_heading = SYSTEMS, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub brokers: Option<u32>,
+    /// Start so many brokers of each system side by side, 1 to 64; each topic lives on one of them. Several numbers are
+    /// measured each.
+    #[arg(help_heading = SYSTEMS, hide_short_help = true, long, value_name = "N,...", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub brokers: Vec<u32>,
     /// Scheduled messages that fall due within this span leave in one wake-up, for example 1ms (up
     /// to 100ms): fast traffic takes less of a core. None leaves early. Default: each at its own time.
     #[arg(help_heading = CLIENT, hide_short_help = true, long, value_name = "TIME")]
@@ -540,33 +551,6 @@ pub struct CheckArgs {
         value_delimiter = ':'
     )]
     pub systems: Vec<PathBuf>,
-    /// Options of output.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-const REPORT_EXAMPLES: &str = "\
-Examples:
-  pubgauge report results/first-look     the answer and the page again
-  pubgauge report results/first-look -v  with every figure behind it
-  pubgauge report results/k --claims studies/papers/kang2020.toml";
-
-/// `pubgauge report`.
-#[derive(Debug, Args)]
-#[command(after_help = REPORT_EXAMPLES)]
-pub struct ReportArgs {
-    /// Folder of a run, or one with a run in each folder in it.
-    pub dir: PathBuf,
-    /// Judge the run by the claims of this study, as they are now, and store the outcomes. Nothing
-    /// is measured. The study has the name of the one that was run.
-    #[arg(long, value_name = "STUDY")]
-    pub claims: Option<PathBuf>,
-    /// Options of a gate.
-    #[command(flatten)]
-    pub gate: GateArgs,
-    /// Show the figures behind the answer as well: the table of all rows, and every reason of a verdict.
-    #[arg(short, long)]
-    pub verbose: bool,
     /// Options of output.
     #[command(flatten)]
     pub output: Output,

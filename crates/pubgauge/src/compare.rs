@@ -48,7 +48,7 @@ struct FigureJson<'a> {
 
 /// `pubgauge compare`: compares, and reports to a gate.
 pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
-    let margin = margin(&args.margin)?;
+    let margin = share(&args.margin)?;
     let figures = figures("--figure", &args.figure).map_err(ending)?;
     let systems = two("--systems", &args.systems)?;
     let settings = two("--settings", &args.settings)?;
@@ -74,8 +74,8 @@ pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     Ok(gate::exit_code(&checks))
 }
 
-/// `5%` as a share.
-fn margin(text: &str) -> Result<f64, Ending> {
+/// `5%` of `--margin` as a share.
+pub fn share(text: &str) -> Result<f64, Ending> {
     let number = text.strip_suffix('%').map(|n| n.trim().parse::<f64>());
     match number {
         Some(Ok(percent)) if (0.0..1000.0).contains(&percent) => Ok(percent / 100.0),

@@ -14,10 +14,11 @@ use pubgauge_export::check::{Check, CheckOutcome};
 use pubgauge_figures::model::Results;
 use pubgauge_hosts::Hosts;
 use pubgauge_place::shell::quoted;
+use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_results::store;
 use pubgauge_runner::convert::one_line;
-use pubgauge_study::{Plan, studies_in};
+use pubgauge_study::{Plan, Study, studies_in};
 
 use crate::args::{GateArgs, RunArgs, Selection};
 use crate::ending;
@@ -26,14 +27,23 @@ use crate::progress::about;
 use crate::study_run::{Ready, default_folder};
 use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
-pub use runs::{has_runs, one_run, report, studies};
+pub use runs::{has_runs, one_run, one_run_of, report, studies};
 use runs::{name_of, of_study, print_studies, write_index};
 
-/// The studies of the selected folder; `None` if no folder is selected.
+/// The studies of a folder.
+pub struct FolderStudies {
+    /// Those that can be run.
+    pub files: Vec<PathBuf>,
+    /// The others, which lack what a variable of the environment names, in a sentence.
+    pub left_out: Option<String>,
+}
+
+/// The studies of the selected folder; `None` if no folder is selected. A study whose recordings nobody has named is left
+/// out, unless all are such.
 ///
 /// # Errors
 /// If it cannot be read, or has no studies.
-pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending> {
+pub fn studies_of(selection: &Selection) -> Result<Option<FolderStudies>, Ending> {
     let Some(folder) = selection.study.as_deref().filter(|path| path.is_dir()) else {
         return Ok(None);
     };
@@ -44,7 +54,32 @@ pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending>
             folder.display()
         )));
     }
-    Ok(Some(files))
+    // Errors of a study are told where it is planned.
+    let missing = |file: &PathBuf| {
+        let study = Study::open(file).ok();
+        study.map_or(Vec::new(), |study| study.missing_variables())
+    };
+    let (left_out, whole): (Vec<_>, Vec<_>) = (files.into_iter())
+        .map(|file| (missing(&file), file))
+        .partition(|(missing, _)| !missing.is_empty());
+    let of = |studies: Vec<(Vec<String>, PathBuf)>| studies.into_iter().map(|(_, file)| file);
+    if whole.is_empty() {
+        let (files, left_out) = (of(left_out).collect(), None);
+        return Ok(Some(FolderStudies { files, left_out }));
+    }
+    let words = grouped(left_out).into_iter().map(|(missing, files)| {
+        let names = files.iter().map(|file| file.display().to_string());
+        format!(
+            "{} (set {} to the folder of the recordings: docs/traces.md)",
+            names.collect::<Vec<_>>().join(", "),
+            missing.join(", ")
+        )
+    });
+    let words: Vec<String> = words.collect();
+    Ok(Some(FolderStudies {
+        files: of(whole).collect(),
+        left_out: (!words.is_empty()).then(|| format!("left out: {}", words.join("; "))),
+    }))
 }
 
 /// Calls `act` with each study; collects the errors of all.
@@ -142,7 +177,7 @@ pub enum Several {
     /// All studies of a folder.
     New {
         folder: PathBuf,
-        files: Vec<PathBuf>,
+        studies: FolderStudies,
     },
     /// A run to be resumed.
     Again {
@@ -178,7 +213,7 @@ impl Several {
             let out = out.clone();
             return Ok(Some(Several::Again { out, list }));
         }
-        let Some(files) = studies_of(&args.selection)? else {
+        let Some(studies) = studies_of(&args.selection)? else {
             return Ok(None);
         };
         if let Some(out) = &args.resume {
@@ -188,7 +223,7 @@ impl Several {
             )));
         }
         let folder = args.selection.study.clone().unwrap_or_default();
-        Ok(Some(Several::New { folder, files }))
+        Ok(Some(Several::New { folder, studies }))
     }
 
     /// Runs what is not done yet.
@@ -230,6 +265,11 @@ impl Several {
         let plans = studies.iter().map(|one| &one.ready.prepared.plan);
         let told = length(plans.zip(done.iter().map(Option::as_ref)));
         args.output.remark(&told);
+        let left_out = match &self {
+            Several::New { studies, .. } => studies.left_out.as_deref(),
+            Several::Again { .. } => None,
+        };
+        left_out.inspect(|words| args.output.remark(words));
         let number = studies.len();
         let (mut worst, mut checks, mut failed) = (0, Vec::new(), Vec::new());
         for (nth, one) in studies.into_iter().enumerate() {
@@ -274,6 +314,7 @@ impl Several {
         pubgauge_testbed::stop_everything();
         let (studies, page) = write_index(&out, &failed)?;
         print_studies(&studies, &page, args.output.json);
+        left_out.inspect(|words| args.output.remark(words));
         gate::write(&args.gate, &name_of(&out), &checks)?;
         if stop.load(Relaxed) {
             tell!(
@@ -294,17 +335,20 @@ impl Several {
             ..args.clone()
         };
         match self {
-            Several::New { files, .. } => for_each_study(&args.selection, files, |selection| {
-                let args = alone(selection.clone());
-                let ready = Ready::check_run(&args, None, hosts)?.one_of(files.len(), &args);
-                let file = selection.study.as_deref().unwrap_or(Path::new(""));
-                let listed = Listed::new(file, &ready);
-                Ok(One {
-                    listed,
-                    args,
-                    ready,
+            Several::New { studies, .. } => {
+                for_each_study(&args.selection, &studies.files, |selection| {
+                    let args = alone(selection.clone());
+                    let ready = Ready::check_run(&args, None, hosts)?;
+                    let ready = ready.one_of(studies.files.len(), &args);
+                    let file = selection.study.as_deref().unwrap_or(Path::new(""));
+                    let listed = Listed::new(file, &ready);
+                    Ok(One {
+                        listed,
+                        args,
+                        ready,
+                    })
                 })
-            }),
+            }
             Several::Again { out, list } => collect_results(list.studies.iter().map(|listed| {
                 let one = || {
                     let mut args = alone(args.selection.clone());

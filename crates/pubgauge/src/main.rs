@@ -17,6 +17,7 @@ mod check;
 mod collect;
 mod compare;
 mod crowd;
+mod defaults;
 #[cfg(test)]
 mod documented;
 mod drivers;
@@ -44,16 +45,18 @@ mod study_run;
 mod systems;
 mod terminal;
 mod traces;
+mod trend;
 mod vocabulary;
 mod worker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::CommandFactory;
-use pubgauge_command::exit::{self, Ending, FINE};
+use pubgauge_command::exit::{self, BAD_INPUT, Ending, FINE};
 use pubgauge_command::{pages, program};
 
 use args::{Cli, SchemaOf, Verb};
+use defaults::CommandLine;
 
 /// The value that a mutex guards, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -76,7 +79,17 @@ fn main() {
     {
         program::end_process(collect::collect());
     }
-    program::run(vocabulary::explain, act)
+    let typed: Vec<_> = std::env::args_os().collect();
+    if let Some(words) = vocabulary::explain_host(&typed) {
+        exit::write_plain(format_args!("{words}"));
+        std::process::exit(BAD_INPUT);
+    }
+    let line =
+        CommandLine::complete(typed).unwrap_or_else(|ending| program::end_process(Err(ending)));
+    program::run_with(line.arguments.clone(), vocabulary::explain, |cli| {
+        line.tell_sources();
+        act(cli).map_err(|ending| line.explain(ending))
+    })
 }
 
 fn act(cli: Cli) -> Result<i32, Ending> {
@@ -116,6 +129,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
                 SchemaOf::Answer => pubgauge_conclusions::answer::schema(),
+                SchemaOf::Trend => pubgauge_conclusions::compare::trend::schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
                 SchemaOf::Collect => return collect::become_program(["schema"]),
             };

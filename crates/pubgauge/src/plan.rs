@@ -89,14 +89,19 @@ struct UnsupportedJson<'a> {
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
-    let Some(files) = folder::studies_of(&args.selection)? else {
+    let Some(of_folder) = folder::studies_of(&args.selection)? else {
         let prepared = planned(args, &args.selection)?;
         let shown = json(&prepared);
         args.output
             .print_result(&shown, || describe_plan(&prepared, args.verbose));
         return Ok(FINE);
     };
-    let studies = folder::for_each_study(&args.selection, &files, |one| planned(args, one))?;
+    of_folder
+        .left_out
+        .iter()
+        .for_each(|words| args.output.remark(words));
+    let files = &of_folder.files;
+    let studies = folder::for_each_study(&args.selection, files, |one| planned(args, one))?;
     let shown: Vec<_> = studies.iter().map(json).collect();
     args.output.print_result(&shown, || {
         let each = studies
@@ -335,9 +340,9 @@ const MOST_VOLUMES: usize = 20;
 fn volume(workload: &Workload) -> Option<String> {
     let audience = Audience::new(workload).ok()?;
     let volume = Volume::estimate(workload, &audience)?;
-    let words = |messages: f64, bytes: f64| {
+    let words = |messages: f64, what: &str, bytes: f64| {
         let size = shown::bytes(bytes as u64);
-        format!("{} messages and {size} a second", shown::number(messages))
+        format!("{} {what} and {size} a second", shown::number(messages))
     };
     let most_bytes = volume.bytes_in.max(volume.bytes_out);
     let most_messages = volume.messages_in.max(volume.messages_out);
@@ -349,8 +354,8 @@ fn volume(workload: &Workload) -> Option<String> {
     Some(format!(
         "{}: in {}, out {}{doubt}",
         workload.name,
-        words(volume.messages_in, volume.bytes_in),
-        words(volume.messages_out, volume.bytes_out)
+        words(volume.messages_in, "messages", volume.bytes_in),
+        words(volume.messages_out, "deliveries", volume.bytes_out)
     ))
 }
 

@@ -34,10 +34,16 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     for criterion in &selection.require {
         study.require(criterion).map_err(Ending::bad_input)?;
     }
-    let brokers = selection.brokers.map(|brokers| brokers.to_string());
+    let brokers: Vec<String> = selection.brokers.iter().map(u32::to_string).collect();
+    // Several are an axis of the grid.
+    let (brokers_at, brokers) = match &brokers[..] {
+        [] => ("", None),
+        [one] => ("topology.brokers", Some(one.clone())),
+        several => ("grid.brokers", Some(format!("[{}]", several.join(", ")))),
+    };
     let calls = selection.count_system_calls.then(|| "true".to_owned());
     for (flag, path, value) in [
-        ("--brokers", "topology.brokers", &brokers),
+        ("--brokers", brokers_at, &brokers),
         (
             "--pacing-within",
             "client.pacing-within",
@@ -148,6 +154,14 @@ fn named_study(name: &Path) -> Result<Given, Ending> {
     let word = name.to_str().filter(|_| !name.is_file());
     if let Some(study) = word.and_then(BuiltIn::named) {
         return built_in(study);
+    }
+    // The value of an option of another tool: `-q 1`.
+    if word.is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())) {
+        return Err(Ending::bad_input(format!(
+            "`{}` is no study, and no option takes it\n  hint: MQTT's quality of service is --qos (-q is --quiet): pubgauge run --on mosquitto --qos 1 \
+             --rate 1k/s",
+            name.display()
+        )));
     }
     let (study, text) = Study::open_with_text(name).map_err(Ending::bad_input)?;
     Ok(Given {

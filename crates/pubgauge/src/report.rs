@@ -11,28 +11,37 @@ use pubgauge_study::Study;
 use crate::args::ReportArgs;
 use crate::invocation::Invocation;
 use crate::page::{Detail, print_results, write_page};
-use crate::{folder, gate};
+use crate::{folder, gate, trend};
 
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
-    if folder::has_runs(&args.dir) {
+    let [dir] = &args.dirs[..] else {
+        return trend::report(args);
+    };
+    if let Some(flag) = trend::flag(args) {
+        return Err(Ending::bad_input(format!(
+            "{flag} is of several runs in the order of time, and {} is one folder\n  hint: pubgauge report A B C {flag} ...",
+            dir.display()
+        )));
+    }
+    if folder::has_runs(dir) {
         return match &args.claims {
-            None => folder::report(args),
+            None => folder::report(args, dir),
             Some(_) => Err(Ending::bad_input(format!(
                 "{} holds several runs, and --claims has the claims of one study\n  hint: name the folder of that study's run",
-                args.dir.display()
+                dir.display()
             ))),
         };
     }
-    let mut results = store::load(&args.dir).map_err(Ending::bad_input)?;
+    let mut results = store::load(dir).map_err(Ending::bad_input)?;
     gate::can_be_written(&args.gate)?;
     if let Some(file) = &args.claims {
-        results = judged_again(&args.dir, file, &results)?;
+        results = judged_again(dir, file, &results)?;
     }
     // The table needs no place to write to.
-    let page = write_page(&args.dir, &results);
+    let page = write_page(dir, &results);
     let detail = Detail::from_flags(args.verbose, args.output.json);
-    print_results(&results, &args.dir, page.as_deref().ok(), detail);
+    print_results(&results, dir, page.as_deref().ok(), detail);
     gate::report(
         &args.gate,
         &results.study.name,

@@ -150,7 +150,9 @@ impl Ready {
         let prepared = self.prepared;
         // Other hosts may reach what this one does not.
         if hosts.is_none() {
-            addresses::check_answers(&prepared, &self.testbed, self.tls.as_ref())?;
+            addresses::check_answers(&prepared, &self.testbed, self.tls.as_ref(), &|words| {
+                args.output.remark(words)
+            })?;
         }
         let proposer = Proposer::new(&prepared, &self.client, self.processes).map_err(ending)?;
         let needed = args.selection.is_first_look()

@@ -1,5 +1,7 @@
 //! Words that users of other tools type, and what says the same here.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of other tools that mean one thing.
@@ -99,7 +101,6 @@ const WORDS: &[Word] = &[
             "-p",
             "--url",
             "--uri",
-            "-u",
             "--broker",
             "--server",
             "--address",
@@ -117,6 +118,7 @@ const WORDS: &[Word] = &[
             "--systems-under-test",
             "--middleware",
             "--driver",
+            "--drivers",
         ],
         here: "systems are given to `--on`, by name or address",
         example: COUNTS,
@@ -246,13 +248,14 @@ const WORDS: &[Word] = &[
         typed: &[
             "--username",
             "--user",
+            "-u",
             "-U",
             "--password",
             "-P",
             "--pw",
             "--auth",
         ],
-        here: "the user is part of the address; the password is read from PUBGAUGE_PASSWORD or `--password-file`, never from the command line, which others can see",
+        here: "a server is named by its address, of which the user is a part; the password is read from PUBGAUGE_PASSWORD or `--password-file`, never from the command line, which others can see",
         example: USER,
     },
     Word {
@@ -328,8 +331,16 @@ const WORDS: &[Word] = &[
         example: "pubgauge run --on mosquitto --rate 1k/s --listen 9100",
     },
     Word {
-        typed: &["--config", "-f", "--file", "--scenario", "--study"],
-        here: "a study file is named without an option",
+        typed: &[
+            "-f",
+            "--file",
+            "--scenario",
+            "--study",
+            "--workload",
+            "--workloads",
+            "--script",
+        ],
+        here: "a study, which has the workload, is named without an option",
         example: "pubgauge run study.toml",
     },
     Word {
@@ -361,6 +372,20 @@ pub fn explain(error: &clap::Error) -> Option<String> {
         "error: pubgauge has no `{name}`: {}\n\n  example: {}\n\nFor more information, try '--help'.\n",
         word.here, word.example
     ))
+}
+
+/// The word for `-h HOST` of other tools, where `-h` alone asks for help.
+pub fn explain_host(arguments: &[OsString]) -> Option<String> {
+    let mut pairs = arguments.windows(2);
+    let is_host =
+        |pair: &[OsString]| pair[0] == "-h" && !pair[1].to_string_lossy().starts_with('-');
+    let is_of_verb = arguments.get(1).is_some_and(|verb| verb != "-h");
+    (is_of_verb && pairs.any(is_host)).then(|| {
+        format!(
+            "error: `-h` is help: a server that runs is given as an address to `--on`\n\n  example: {ADDRESS}\n\n\
+             For more information, try '--help'.\n"
+        )
+    })
 }
 
 #[cfg(test)]

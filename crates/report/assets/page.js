@@ -247,7 +247,7 @@
   function over(rows, numbers, { name, columns, exact, words, lines = [], due = [], isLog, width, height, at, clips }) {
     const points = grouped(rows).map((group) => columns.map((c) => group.filter((d) => d[c.name] != null).map((d) => ({
       ...d, x: d.number, y: d[c.name], low: d[c.low], high: d[c.high], thick: c.thick, hollow: d.hollow || (d[c.low] != null && d[c.high] == null),
-      words: `${d.cell.row}, ${at(d.number)}\n${c.words}${exact(d[c.name])}${between({ low: d[c.low], high: d[c.high] }, exact)}${d.invalid ? "\n" + d.verdict : ""}`,
+      words: `${d.cell.row}, ${at(d.number)}\n${c.words}${exact(d[c.name])}${between({ low: d[c.low], high: d[c.high] }, exact)}${d.invalid ? "\n" + d.verdict : ""}${d.change ? "\n" + d.change : ""}`,
     }))));
     const all = points.flat(2), values = [...all.map((d) => d.y), ...due.map((d) => d.due_msgs_per_s), ...lines.map((l) => l.value).filter((v) => v < max(all, (d) => d.y) * 30), ...(clips ?? [])];
     const least = min(values), most = max(values), spare = (most - least || Math.abs(most) || 1) * 0.08, room = height - 60;
@@ -260,7 +260,8 @@
       ...limitsOf(lines, y, room),
       line(due.map((d) => ({ x: d.number, y: d.due_msgs_per_s })), { stroke: "var(--soft)", dash: "2 3" }, { strokeWidth: 1.5 }),
       points.map((group, nth) => group.filter((list) => list.length).map((list) => [line(runs(list), list[0].look, { strokeWidth: list[0].thick, strokeOpacity: 0.85 }), intervals(list, y.domain, nth, points.length), dots(list, list[0].thick > 1.5 ? 4.2 : 3)])),
-      pointed(all),
+      // Ringed: it changed beyond noise.
+      Plot.dot(all.filter((d) => d.change), { x: "x", y: "y", r: 9, stroke: "var(--ink)", strokeWidth: 1.6, className: "changed" }), pointed(all),
     ], { left, x: varied(numbers, at, width - left - 20), y: { ...y, label: clip(name, width - 8, 11) || null } });
   }
 
@@ -356,14 +357,14 @@
     const [exact, words] = units[name.slice(6)] ?? [digits, brief], names = unique(rows.map((d) => d.at));
     // Values of the axis that are no numbers stand in their order.
     if (!rows.every((d) => d.number != null)) for (const d of rows) d.number = names.indexOf(d.at);
-    const numbers = unique(rows.map((d) => d.number)).sort((a, b) => a - b), values = rows.map((d) => d[name]), least = min(values), most = max(values);
+    const numbers = unique(rows.map((d) => d.number)).sort((a, b) => a - b), values = rows.map((d) => d[name]).filter((v) => v != null), least = min(values), most = max(values);
     // A very wide interval leaves the plot: it must not press everything else together.
     const reach = Math.max(most - least, Math.abs(most) * 0.5), isLog = least > 0 && most / least > 8;
     const clips = rows.flatMap((d) => [d[low], d[high]]).filter((v) => v != null && (isLog ? v > least / 4 && v < most * 4 : v > least - reach && v < most + reach));
     return [over(rows, numbers, { width, height: tall(inside(width * 0.5, [190, 260]), 160), at: (v) => rows.find((d) => d.number === v).at, name: "", columns: [{ name, low, high, thick: 2, words: "" }], exact, words, isLog, clips })];
   }
 
-  const draw = { claim, percentiles, ecdf, axis: overAxis, throughput, series, times: stacked("cpu_us_per_msg", (us) => time(us * 1e3)), bytes: stacked("rss_bytes", bytes), limit, "latency-over-load": latencyOverLoad };
+  const draw = { claim, trend: claim, percentiles, ecdf, axis: overAxis, throughput, series, times: stacked("cpu_us_per_msg", (us) => time(us * 1e3)), bytes: stacked("rss_bytes", bytes), limit, "latency-over-load": latencyOverLoad };
 
   // ---- legends -----------------------------------------------------------------------------
   const html = (name, attributes = {}, ...children) => {
@@ -390,7 +391,7 @@
       entries.push(kind === "limit" ? key("all that was offered", line({ x1: 3, x2: 21, y1: 11, y2: 1, stroke: "var(--soft)", "stroke-dasharray": "4 3" })) : key("p50", html("circle", { cx: 12, cy: 6, r: 2.6, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 1.4 })));
     } else if (kind !== "throughput")
       for (const [first] of grouped(rows)) {
-        const name = first.cell.row, words = kind === "axis" || kind === "claim" ? name : named(first);
+        const name = first.cell.row, words = ["axis", "claim", "trend"].includes(kind) ? name : named(first);
         entries.push(html("button", { type: "button", "data-row-of": name, "aria-pressed": !view.off.has(name) }, swatch(stroke(first.look, { opacity: faded(first) })), words));
       }
     if (kind === "series") for (const [step, words] of [["in", "Zoom in"], ["out", "Zoom out"], ["back", "Earlier"], ["on", "Later"]]) entries.push(html("button", { type: "button", class: "tools", "data-zoom": step }, words));

@@ -48,6 +48,8 @@ pub struct Win {
     pub lead: Option<String>,
     /// The winners in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,
+    /// About how many repeats would decide it; absent where it is not open, or nothing says how far repeats differ.
+    pub repeats_to_tell: Option<u32>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -115,6 +117,8 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
                 who: answer.winner_sentence(),
                 lead: answer.lead(),
                 short: answer.short(),
+                repeats_to_tell: (answer.repeats_to_tell)
+                    .filter(|_| answer.outcome() == Outcome::Open),
             }
         })
         .collect::<Vec<_>>()
@@ -307,6 +311,15 @@ fn full_window<'a>(cell: &Cell<'a>) -> Option<(&'a PublisherWindow, &'a Reason)>
 fn judgement_words(judged: &JudgedRepeat<'_>) -> Words {
     match &judged.demand {
         Some((spec, bearing)) => words_of_demand(judged, spec, bearing),
+        None if judged.met == Some(true) && is_idle(judged.trial) => {
+            let held = held(judged.trial);
+            Words {
+                figure: held.clone(),
+                brief: held.clone(),
+                decided_by: format!("held {held}"),
+                reason: verdict_words(judged.trial).reason,
+            }
+        }
         None if judged.met == Some(true) => {
             let taken = shown::count(judged.trial.messages.published);
             Words {
@@ -317,6 +330,25 @@ fn judgement_words(judged: &JudgedRepeat<'_>) -> Words {
             }
         }
         None => verdict_words(judged.trial),
+    }
+}
+
+/// Whether a trial is about its connections alone: nobody publishes.
+fn is_idle(trial: &Trial) -> bool {
+    let messages = &trial.messages;
+    trial.workload.publishers == 0 && messages.published == 0 && trial.connections.made > 0
+}
+
+/// The connections of an idle trial, and the memory of the system for each: `3000 connections, 9.2 KiB each`.
+fn held(trial: &Trial) -> String {
+    let connections = shown::so_many(trial.connections.made, "connection");
+    let name = match trial.system_in_client() {
+        true => "client-memory-per-connection",
+        false => "system-memory-per-connection",
+    };
+    match figure(trial, None, name) {
+        Some(bytes) => format!("{connections}, {} each", shown::bytes(bytes as u64)),
+        None => connections,
     }
 }
 
@@ -357,8 +389,12 @@ fn words_of_demand(judged: &JudgedRepeat<'_>, spec: &CriterionSpec, bearing: &Be
     };
     let brief = bearing.brief(&words, |value| short(spec, value));
     let brief = brief.filter(|_| !by_verdict && bearing.met.is_some());
+    let mut brief = brief.unwrap_or_else(|| figure.clone());
+    if is_idle(trial) {
+        brief += &format!(", {}", held(trial));
+    }
     Words {
-        brief: brief.unwrap_or_else(|| figure.clone()),
+        brief,
         figure,
         decided_by,
         reason: verdict_words(trial).reason.filter(|_| by_verdict),

@@ -15,6 +15,7 @@ pub(crate) mod claims;
 mod latency;
 pub(crate) mod searches;
 pub(crate) mod series;
+pub(crate) mod trend;
 
 pub use chart::{Chart, ChartKind, ChartMark, LimitLine, NOISE, Value};
 use chart::{columns, interval, row};

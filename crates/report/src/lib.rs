@@ -10,6 +10,7 @@
 //! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
 //!   readable table under each figure all come.
 //! - [`page()`]: one HTML file that needs no other file; [`index()`] the same over several studies.
+//! - [`trend_page()`], [`trend_text()`]: several runs in the order of time, with what changed beyond noise.
 //! - [`studies`]: summary of several studies: their claims, or their answers.
 
 pub mod answers;
@@ -33,6 +34,7 @@ mod shares;
 pub mod studies;
 mod table;
 mod terminal;
+mod trend;
 mod why;
 mod windows;
 mod workload;
@@ -45,10 +47,11 @@ use pubgauge_figures::histogram::Interval;
 pub use answers::answers;
 pub use crowd::spoilt_trials;
 pub use markdown::markdown;
-pub use page::{index, page};
+pub use page::{in_url, index, page, trend_page};
 pub use pubgauge_conclusions::{naming, summary, wins};
 pub use screen::{Onward, screen};
 pub use table::table;
+pub use trend::trend_text;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). For trials without one the points in `results.json` are used.

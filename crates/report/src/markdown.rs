@@ -45,7 +45,12 @@ pub fn markdown(results: &Results) -> String {
     sentences(&mut words, results, &summary, UNBROKEN);
     list(&mut out, &words);
     let mut outcomes = String::new();
-    table::outcomes(&mut outcomes, results, FIXED);
+    table::outcomes(
+        &mut outcomes,
+        results,
+        table::claims_in_full(results),
+        FIXED,
+    );
     code(&mut out, &outcomes);
     out.truncate(out.trim_end().len());
     out + "\n"

@@ -29,12 +29,14 @@ mod network;
 mod per_trial;
 mod scale;
 mod searches;
+mod trend;
 mod trials;
 mod windows;
 mod wins;
 mod workload;
 
-pub use index::index;
+pub use index::{in_url, index};
+pub use trend::trend_page;
 
 use content::Page;
 use frame::Document;

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 
 use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_figures::Results;
+use pubgauge_figures::claim::ClaimOutcome;
+use pubgauge_figures::studies::OutcomeCounts;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::crowd;
+use crate::studies;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
 use crate::table::{self, MINIMUM_WIDTH};
 use crate::terminal::{plain, wrapped};
@@ -24,6 +27,13 @@ const HEADING: usize = 18;
 
 /// Rows of the matrix of which each *no* is explained, and causes of what cannot be told that are explained.
 const EXPLAINED: usize = 3;
+
+/// Claims of which each has its reason; of more, those that are decided are told in a line each, as far as there is room.
+const CLAIMS: usize = 3;
+const DECIDED: usize = 8;
+
+/// Entries of a matrix with more gaps than entries.
+const LISTED: usize = 18;
 
 /// Largest number of sentences about parts of a workload; with more they are in the table alone.
 const SENTENCES: usize = 6;
@@ -58,7 +68,7 @@ pub fn screen(results: &Results, width: usize, onward: &Onward) -> String {
     reasons(&mut out, results, &entries, width);
     decisions(&mut out, &answers, width);
     sentences(&mut out, results, &summary, width);
-    table::outcomes(&mut out, results, width);
+    table::outcomes(&mut out, results, claims(results), width);
     onward_lines(&mut out, onward, width);
     out
 }
@@ -136,6 +146,9 @@ pub(crate) fn columns<'a>(
 /// The load of a workload that has one: `100 -> 1, 1000/s`.
 fn load_words(cell: &Cell<'_>) -> String {
     let workload = &cell.trials[0].workload;
+    if workload.publishers == 0 {
+        return shown::so_many(workload.subscribers.into(), "idle client");
+    }
     format!(
         "{} -> {}, {}",
         workload.publishers, workload.subscribers, workload.arrivals
@@ -187,9 +200,14 @@ pub(crate) fn row_names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
     unique(cells.map(|(cell, _)| cell.row.as_str()))
 }
 
-/// Rows against workloads, in as many blocks as the width takes.
+/// Rows against workloads, in as many blocks as the width takes; where most rows ran few of the workloads, a line for each
+/// that they ran.
 fn matrix(out: &mut String, columns: &[Column<'_>], width: usize) {
     let rows = row_names(columns);
+    let cells: usize = columns.iter().map(|column| column.cells.len()).sum();
+    if 2 * cells <= rows.len() * columns.len() {
+        return list_of_cells(out, columns, width);
+    }
     let first = rows
         .iter()
         .map(|row| row.chars().count())
@@ -220,6 +238,64 @@ fn matrix(out: &mut String, columns: &[Column<'_>], width: usize) {
         );
         from = to;
     }
+}
+
+/// A line for each entry: workload, load, row.
+fn list_of_cells(out: &mut String, columns: &[Column<'_>], width: usize) {
+    let lines = columns.iter().flat_map(|column| {
+        let name = column.heading.join(" ");
+        let cells = column.cells.iter();
+        cells.map(move |(cell, answer)| (format!("{name}, {}", cell.row), entry(answer)))
+    });
+    let lines: Vec<(String, String)> = lines.collect();
+    let longest = lines.iter().map(|(name, _)| name.chars().count()).max();
+    let first = longest.unwrap_or(0).min(width * 2 / 3);
+    for (name, entry) in lines.iter().take(LISTED) {
+        let name = plain(name);
+        if name.chars().count() > first {
+            wrapped(out, " ", &name, width);
+            let _ = writeln!(out, " {:first$}  {}", "", plain(entry));
+        } else {
+            let _ = writeln!(out, " {name:<first$}  {}", plain(entry));
+        }
+    }
+    if lines.len() > LISTED {
+        let more = lines.len() - LISTED;
+        let _ = writeln!(out, " and {more} more rows (-v, or the page)");
+    }
+    out.push('\n');
+}
+
+/// The claims briefly: of a few each with its reason, of many their numbers and those that are decided.
+fn claims(results: &Results) -> Vec<String> {
+    let words = |claim: &ClaimOutcome| {
+        format!(
+            "{} {}: {}",
+            claim.id,
+            claim.outcome.as_str(),
+            claim.sentence
+        )
+    };
+    let all = &results.claims;
+    if all.len() <= CLAIMS {
+        let each = all.iter().map(|claim| match claim.reason.as_str() {
+            "" => words(claim),
+            why => format!("{} ({why})", words(claim)),
+        });
+        return each.collect();
+    }
+    let decided = all.iter().filter(|claim| claim.outcome.is_answer());
+    let mut lines: Vec<String> = decided.map(words).collect();
+    let more = lines.len().saturating_sub(DECIDED);
+    lines.truncate(DECIDED);
+    if more > 0 {
+        lines.push(format!("and {more} more that are decided"));
+    }
+    let counts = studies::outcomes(OutcomeCounts::count(all));
+    lines.push(format!(
+        "in all: {counts} (-v, or the page, has the figures)"
+    ));
+    lines
 }
 
 fn block(
@@ -342,7 +418,8 @@ pub(crate) fn decisions(out: &mut String, answers: &[WorkloadAnswer], width: usi
         .iter()
         .flat_map(|answer| &answer.rows)
         .map(|row| row.row.as_str());
-    if unique(rows).len() < 2 {
+    let is_told = |outcome| matches!(outcome, Outcome::Decided | Outcome::Bounded | Outcome::Open);
+    if unique(rows).len() < 2 || !wins().any(|(_, win)| is_told(win.outcome)) {
         return;
     }
     out.push('\n');
@@ -385,15 +462,19 @@ pub(crate) fn sentences(out: &mut String, results: &Results, summary: &Summary<'
         return;
     }
     out.push('\n');
-    for sentence in all.iter().take(SENTENCES) {
+    // Claims are the answer of a study that has some.
+    let most = match &results.claims[..] {
+        [] => SENTENCES,
+        _ => 0,
+    };
+    for sentence in all.iter().take(most) {
         wrapped(out, " ", &plain(sentence), width);
     }
-    if all.len() > SENTENCES {
-        let _ = writeln!(
-            out,
-            " and {} more such lines (-v, or the page)",
-            all.len() - SENTENCES
-        );
+    if all.len() > most {
+        let more = if most > 0 { "more such" } else { "more" };
+        let lines = shown::so_many((all.len() - most) as u64, "line");
+        let lines = lines.replacen(' ', &format!(" {more} "), 1);
+        let _ = writeln!(out, " and {lines} (-v, or the page)");
     }
 }
 

@@ -189,7 +189,7 @@ pub fn table(studies: &Studies, width: usize) -> String {
 }
 
 /// `holds 6, cannot tell 21`: the outcomes that there are.
-fn outcomes(counts: OutcomeCounts) -> String {
+pub(crate) fn outcomes(counts: OutcomeCounts) -> String {
     let some = counts.named_counts().into_iter().filter(|(_, n)| *n > 0);
     let words: Vec<String> = some.map(|(word, n)| format!("{word} {n}")).collect();
     words.join(", ")

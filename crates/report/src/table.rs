@@ -70,7 +70,7 @@ pub fn table(results: &Results, width: usize) -> String {
     networks(&mut out, results, width);
     not_valid(&mut out, &summary, width);
     list(&mut out, "Not possible", unsupported(results), width);
-    outcomes(&mut out, results, width);
+    outcomes(&mut out, results, claims_in_full(results), width);
     out
 }
 
@@ -80,9 +80,14 @@ pub(crate) fn findings(out: &mut String, results: &Results, summary: &Summary<'_
     comparisons::section(out, results, width);
 }
 
-/// Cells that were not measured, criteria and claims, and how much of the study this is.
-pub(crate) fn outcomes(out: &mut String, results: &Results, width: usize) {
-    lists(out, results, width);
+/// Each claim with its outcome, both figures and the reason.
+pub(crate) fn claims_in_full(results: &Results) -> Vec<String> {
+    results.claims.iter().map(claim_words).collect()
+}
+
+/// Cells that were not measured, criteria and these claims, and how much of the study this is.
+pub(crate) fn outcomes(out: &mut String, results: &Results, claims: Vec<String>, width: usize) {
+    lists(out, results, claims, width);
     if let Some(scale) = &results.study.scale {
         let text = format!("This is the study at scale {scale}, not as it is written.");
         wrapped(out, "", &text, width);
@@ -357,7 +362,7 @@ fn unsupported(results: &Results) -> impl Iterator<Item = String> {
 }
 
 /// Cells that could not be measured, criteria and claims.
-fn lists(out: &mut String, results: &Results, width: usize) {
+fn lists(out: &mut String, results: &Results, claims: Vec<String>, width: usize) {
     let study = &results.study;
     let not_measured = results.not_measured.iter();
     let not_measured = not_measured.map(|cell| format!("{}: {}", cell.cell, cell.reason));
@@ -371,7 +376,7 @@ fn lists(out: &mut String, results: &Results, width: usize) {
         format!("{met}: {} ({})", outcome.criterion, outcome.figures)
     });
     list(out, "Criteria", criteria, width);
-    list(out, "Claims", results.claims.iter().map(claim_words), width);
+    list(out, "Claims", claims.into_iter(), width);
 }
 
 /// Lines under a heading; nothing without lines.

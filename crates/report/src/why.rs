@@ -94,16 +94,27 @@ pub(crate) fn open_contests(answers: &[WorkloadAnswer]) -> Option<String> {
         .iter()
         .flat_map(|answer| answer.wins.iter().map(move |win| (answer, win)));
     let open = wins.filter(|(_, win)| win.outcome == Outcome::Open);
-    let open = grouped(open.map(|(answer, win)| (win.what, answer.workload.as_str())));
-    let words: Vec<String> = (open.into_iter())
-        .map(|(what, workloads)| {
-            if several {
-                format!("{what} ({})", names(unique(workloads)))
-            } else {
-                what.to_owned()
+    let open = grouped(open.map(|(answer, win)| (win.what, (answer, win.repeats_to_tell))));
+    let named = open.into_iter().map(|(what, of)| {
+        let workloads = unique(of.iter().map(|(answer, _)| answer.workload.as_str()));
+        let words = if several {
+            format!("{what} ({})", names(workloads))
+        } else {
+            what.to_owned()
+        };
+        // Of one without a number nothing says how many it takes.
+        let repeats: Option<Vec<u32>> = of.into_iter().map(|(_, repeats)| repeats).collect();
+        (repeats.and_then(|repeats| repeats.into_iter().max()), words)
+    });
+    let parts = grouped(named).into_iter().map(|(repeats, contests)| {
+        let contests = contests.join("; ");
+        match repeats {
+            Some(repeats) => {
+                format!("{contests}: about {repeats} repeats would tell (--repeats {repeats})")
             }
-        })
-        .collect();
-    (!words.is_empty())
-        .then(|| format!("{}: more repeats would tell (--repeats)", words.join("; ")))
+            None => format!("{contests}: more repeats would tell (--repeats)"),
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

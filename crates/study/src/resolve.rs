@@ -4,7 +4,7 @@
 mod checks;
 mod recordings;
 mod topics;
-mod traces;
+pub(crate) mod traces;
 
 use std::collections::{HashMap, HashSet};
 

@@ -13,6 +13,7 @@ use pubgauge_quantities::spelling::did_you_mean;
 use crate::file::StudyFile;
 use crate::places;
 use crate::profile;
+use crate::resolve::traces::unset_variables;
 use crate::tree::{PathFault, full_path, put_value, short_names, split_settings, with_profile};
 
 /// How messages speak of a study file.
@@ -262,6 +263,33 @@ impl Study {
         let grids = grids.chain([self.tree.get("grid")]).flatten();
         let mut axes = grids.flat_map(|grid| grid.node.entries());
         self.tree.get("trace").is_some() || axes.any(|axis| axis.key.starts_with("trace"))
+    }
+
+    /// The variables of the environment that its recordings need and that are not set, each once.
+    pub fn missing_variables(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut left = vec![&self.tree];
+        while let Some(node) = left.pop() {
+            for entry in node.entries() {
+                match &entry.node.value {
+                    TomlValue::Text(text) if entry.key == "files" => {
+                        names.extend(unset_variables(text).map(str::to_owned));
+                    }
+                    TomlValue::List(nodes) if entry.key == "files" => {
+                        for node in nodes {
+                            if let TomlValue::Text(text) = &node.value {
+                                names.extend(unset_variables(text).map(str::to_owned));
+                            }
+                        }
+                    }
+                    TomlValue::List(nodes) => left.extend(nodes),
+                    _ => left.push(&entry.node),
+                }
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Decodes a changed copy of the tree.

@@ -18,7 +18,7 @@ pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
 /// Message and hint for a name that no system has.
 pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
     let lists = "`pubgauge systems` lists them; a server that runs already is named by its address, for example \
-                 mqtt://localhost:1883"
+                 pubgauge run --on mqtt://localhost:1883; one that pubgauge is to start, by a file (docs/add-a-broker.md)"
         .to_owned();
     if let Some((system, variant)) = name.split_once(':')
         && known.iter().any(|k| k == system)

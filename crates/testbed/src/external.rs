@@ -66,10 +66,21 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         return Err(error("it has no scheme", hint));
     };
     let Some((driver, scheme)) = drivers.by_scheme(name) else {
-        return Err(error(
-            &format!("no driver speaks `{name}://`"),
-            spelling_hint(name, names()),
-        ));
+        // Tools of MQTT name the transport.
+        let shown_place = || shown.split_once("://").map_or("", |(_, place)| place);
+        let meant = match name {
+            "tcp" => Some("mqtt"),
+            "ssl" | "tls" | "tcps" => Some("mqtts"),
+            _ => None,
+        };
+        let hint = match meant {
+            Some(meant) => format!(
+                "the scheme is the protocol's: MQTT there is {meant}://{}",
+                shown_place()
+            ),
+            None => spelling_hint(name, names()),
+        };
+        return Err(error(&format!("no driver speaks `{name}://`"), hint));
     };
     let driver = driver.name();
     let Some(usual_port) = scheme.usual_port else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pubgauge_figures::{Results, Trial, processors};
-use pubgauge_quantities::lists::grouped;
+use pubgauge_quantities::lists::{grouped, names};
 use pubgauge_quantities::shown;
 
 /// The part of a run that is one side.
@@ -130,23 +130,46 @@ fn lines(why: &[NotCompared]) -> String {
 
 /// The properties of a cell that must be equal on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct CellKey {
-    workload: String,
+pub(super) struct CellKey {
+    pub(super) workload: String,
     system: String,
     settings: String,
-    axes: Vec<String>,
+    /// Values of the grid's axes.
+    pub(super) axes: Vec<String>,
 }
 
 impl CellKey {
-    fn title(&self) -> String {
-        let mut title = self.workload.clone();
-        let parts = [&self.system, &self.settings].into_iter().chain(&self.axes);
-        for part in parts.filter(|part| !part.is_empty() && *part != "default") {
-            title.push_str(", ");
-            title.push_str(part);
+    /// That of a trial, with all of them.
+    pub(super) fn new(trial: &Trial) -> CellKey {
+        CellKey {
+            workload: trial.workload.name.clone(),
+            system: trial.system.name.clone(),
+            settings: trial.settings_name.clone(),
+            axes: (trial.axes.iter())
+                .map(|axis| format!("{} = {}", axis.name, axis.value))
+                .collect(),
         }
-        title
     }
+
+    /// The workload, and what else it has.
+    pub(super) fn title(&self) -> String {
+        let parts = [&self.workload, &self.system, &self.settings];
+        listed(parts.into_iter().chain(&self.axes))
+    }
+
+    /// The system and the variant of the settings.
+    pub(super) fn row(&self) -> String {
+        listed([&self.system, &self.settings].into_iter())
+    }
+}
+
+/// The parts that say something.
+fn listed<'a>(parts: impl Iterator<Item = &'a String>) -> String {
+    names(
+        parts
+            .filter(|part| !part.is_empty() && *part != "default")
+            .map(String::as_str),
+    )
 }
 
 /// Pairs the cells of two runs: those with the same workload, system, settings and axes. Where
@@ -195,27 +218,21 @@ pub fn pair<'a>(
             .any(|t| sides[1].iter().any(|o| std::ptr::eq(*t, *o)))
     {
         return Err(Nothing::SameTrials {
-            systems: names(&runs[0].trials, system),
-            settings: names(&runs[0].trials, settings),
+            systems: names_of(&runs[0].trials, system),
+            settings: names_of(&runs[0].trials, settings),
         });
     }
-    let systems = [0, 1].map(|side| names(sides[side].iter().copied(), system));
+    let systems = [0, 1].map(|side| names_of(sides[side].iter().copied(), system));
     let apart = systems[0].len() == 1 && systems[1].len() == 1;
-    let key = |trial: &Trial, own: &Choice, other: &Choice| CellKey {
-        workload: trial.workload.name.clone(),
-        system: if apart || own.system != other.system {
-            String::new()
-        } else {
-            trial.system.name.clone()
-        },
-        settings: if own.settings != other.settings {
-            String::new()
-        } else {
-            trial.settings_name.clone()
-        },
-        axes: (trial.axes.iter())
-            .map(|axis| format!("{} = {}", axis.name, axis.value))
-            .collect(),
+    let key = |trial: &Trial, own: &Choice, other: &Choice| {
+        let mut key = CellKey::new(trial);
+        if apart || own.system != other.system {
+            key.system.clear();
+        }
+        if own.settings != other.settings {
+            key.settings.clear();
+        }
+        key
     };
     // The cells of each side, in the order of their first trials.
     let cells = [0, 1].map(|side| {
@@ -286,12 +303,12 @@ fn narrowed<'a>(
             side,
             what,
             name: name.to_owned(),
-            there: names(trials, of),
+            there: names_of(trials, of),
         })
     }
 }
 
-fn names<'a>(
+fn names_of<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
     of: impl Fn(&Trial) -> &str,
 ) -> Vec<String> {
@@ -320,15 +337,17 @@ fn in_turns(a: &[&Trial], b: &[&Trial]) -> bool {
 
 /// Why two workloads of one name differ; `None` if they are alike.
 fn other_workload(a: &Trial, b: &Trial) -> Option<WhyNot> {
-    let words = |t: &Trial| {
-        let w = &t.workload;
-        format!(
-            "{} -> {}, {} topics, {}, {}",
-            w.publishers, w.subscribers, w.topics, w.payload, w.arrivals
-        )
-    };
-    let (a, b) = (words(a), words(b));
+    let (a, b) = (workload_words(a), workload_words(b));
     (a != b).then(|| WhyNot::OtherWorkload([a, b].into()))
+}
+
+/// The workload of a trial, by which those of one name are told apart.
+pub(super) fn workload_words(trial: &Trial) -> String {
+    let w = &trial.workload;
+    format!(
+        "{} -> {}, {} topics, {}, {}",
+        w.publishers, w.subscribers, w.topics, w.payload, w.arrivals
+    )
 }
 
 /// Differences between two runs apart from what is compared.

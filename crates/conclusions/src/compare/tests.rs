@@ -8,7 +8,7 @@ use super::*;
 use sample::{QUIET, SLOWER, Scatter, of_system, results, run, systems, trial};
 
 #[path = "sample.rs"]
-mod sample;
+pub(super) mod sample;
 
 fn runs(a: &Results, b: &Results, margin: f64) -> Comparison {
     let all = Choice::default();

@@ -53,6 +53,21 @@ pub fn one_run(dir: &Path) -> Result<(), Ending> {
     }
 }
 
+/// Checks that a folder, of several that are named, is that of one run.
+///
+/// # Errors
+/// If it holds several.
+pub fn one_run_of(dir: &Path) -> Result<(), Ending> {
+    match folders(dir).first().filter(|_| has_runs(dir)) {
+        Some(_) => Err(Ending::bad_input(format!(
+            "{} holds several runs\n  hint: name the folders of the runs: {}/*",
+            dir.display(),
+            quoted(dir)
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Checks that a folder for several runs can be made: it does not exist, or is empty.
 ///
 /// # Errors
@@ -127,17 +142,17 @@ pub fn print_studies(studies: &Studies, page: &Path, json: bool) {
 }
 
 /// Rebuilds the page of each run and that over all.
-pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
+pub fn report(args: &ReportArgs, dir: &Path) -> Result<i32, Ending> {
     gate::can_be_written(&args.gate)?;
     let mut checks = Vec::new();
-    for folder in folders(&args.dir) {
+    for folder in folders(dir) {
         let results = store::load(&folder).map_err(Ending::bad_input)?;
         write_page(&folder, &results)?;
         checks.extend(of_study(&name_of(&folder), gate::of_run(&results)));
     }
-    let (studies, page) = write_index(&args.dir, &[])?;
+    let (studies, page) = write_index(dir, &[])?;
     print_studies(&studies, &page, args.output.json);
-    gate::report(&args.gate, &name_of(&args.dir), None, &checks)?;
+    gate::report(&args.gate, &name_of(dir), None, &checks)?;
     Ok(FINE)
 }
 

@@ -26,7 +26,8 @@ const NOT_PLANNED: [(&str, usize); 13] = [
 ];
 
 /// Options of commands that are about an earlier run, other hosts, or files of a reader's own.
-const OF_ELSEWHERE: [&str; 7] = [
+const OF_ELSEWHERE: [&str; 8] = [
+    "--config",
     "--resume",
     "--load-host",
     "--hosts",

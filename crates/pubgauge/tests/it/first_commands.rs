@@ -185,3 +185,97 @@ fn a_search_of_a_described_server_asks_too() {
     place.finish(command).exits(3).assert_says("loads jorammq");
     assert!(!place.path_to("run").exists());
 }
+
+/// Words whose meaning is another one here, or that no option takes.
+#[test]
+fn options_of_other_tools_are_understood() {
+    let place = Place::new();
+    for (args, said) in [
+        (&["run", "-h", "localhost", "-p", "1883"][..], "--on"),
+        (&["run", "-q", "1"], "--qos 1"),
+        (
+            &["run", "-u", "alice", "-P", "secret"],
+            "mqtt://alice@localhost",
+        ),
+        (&["run", "tcp://localhost:1883"], "mqtt://localhost:1883"),
+        (&["run", "--on", "ssl://broker"], "mqtts://broker"),
+        (&["run", "--workload", "w.yaml"], "pubgauge run study.toml"),
+        (&["run", "--on", "kafka"], "docs/add-a-broker.md"),
+    ] {
+        place.run(args).exits(3).assert_says(said);
+    }
+    // Help is help, also with options before it.
+    for args in [&["run", "-h"][..], &["-h"], &["run", "-h", "--on", "nats"]] {
+        place.run(args).exits(0);
+    }
+}
+
+/// An address that says nothing does not hold the others up, and is named while it is waited for.
+#[test]
+fn silent_addresses_are_asked_side_by_side() {
+    let place = Place::new();
+    // They take connections, and never answer.
+    let silent: Vec<TcpListener> = (0..3)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let addresses = silent.iter().map(|one| {
+        let address = one.local_addr().unwrap();
+        format!("mqtt://{address}")
+    });
+    let addresses: Vec<String> = addresses.collect();
+    let refusing = refusing_port();
+    let on = format!("{},{refusing}", addresses.join(","));
+    let began = std::time::Instant::now();
+    let done = place.run(&["run", "--on", &on, "--rate", "10/s"]).exits(2);
+    assert!(done.err.contains("nothing was measured"), "{}", done.err);
+    assert!(done.err.contains("no answer yet from"), "{}", done.err);
+    // Three seconds for each, one after the other, would be nine.
+    assert!(began.elapsed().as_secs_f64() < 8.0, "{:?}", began.elapsed());
+}
+
+/// A folder of studies runs without those whose recordings nobody has named.
+#[test]
+fn studies_without_their_recordings_are_left_out_by_name() {
+    let place = Place::new();
+    std::fs::create_dir(place.path_to("mine")).unwrap();
+    let study = |name: &str| {
+        format!(
+            "name = \"{name}\"\nsystems = [\"simulated\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"10/s\"\n"
+        )
+    };
+    place.write("mine/a.toml", study("a"));
+    let trace = "[trace.t]\nfiles = \"${PUBGAUGE_NOT_THERE}/x.csv\"\n";
+    place.write("mine/b.toml", study("b") + trace);
+    let done = place.run(&["plan", "mine"]).exits(0);
+    assert!(done.out.contains("study a"), "{}", done.out);
+    assert!(
+        done.err
+            .contains("left out: mine/b.toml (set PUBGAUGE_NOT_THERE"),
+        "{}",
+        done.err
+    );
+    // Alone it is refused with the place.
+    place.run(&["plan", "mine/b.toml"]).exits(3);
+    std::fs::remove_file(place.path_to("mine/a.toml")).unwrap();
+    place.run(&["plan", "mine"]).exits(3);
+}
+
+#[test]
+fn several_numbers_of_brokers_are_measured_each() {
+    let place = Place::new();
+    let args = [
+        "plan",
+        "--on",
+        "mosquitto",
+        "--topics",
+        "4",
+        "--brokers",
+        "1,2,4",
+    ];
+    let done = place.run(&[&args[..], &["--json"]].concat()).exits(0);
+    let plan: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let trials = plan["trials"].as_array().unwrap();
+    let mut brokers: Vec<u64> = trials.iter().map(|t| count(t, "brokers")).collect();
+    brokers.sort_unstable();
+    assert_eq!(brokers, [1, 2, 4]);
+}

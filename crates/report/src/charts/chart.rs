@@ -56,6 +56,8 @@ pub enum ChartKind {
     LatencyOverLoad,
     /// The figure of each side of a claim over the claim's axis.
     Claim,
+    /// The figure of each row over several runs.
+    Trend,
 }
 
 impl ChartKind {

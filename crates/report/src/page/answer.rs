@@ -145,10 +145,13 @@ fn overview(page: &Page<'_>) -> Markup {
             }
         }
     };
+    let mut answered = page.answers.iter().flat_map(|answer| &answer.rows);
+    let has_bounds = answered.any(|row| row.brief.contains("<="));
     html! {
         (asked_of_all(page))
         (table(class, "Which carries which load", heads, rows))
         @if let Some(scale) = &scale { p class="where" { (scale.describe()) } }
+        @if has_bounds { p class="where" { "≤: the client's own lateness is in it; the system's latency is lower." } }
     }
 }
 
@@ -192,7 +195,7 @@ fn in_short(row: &RowAnswer) -> Markup {
                 b { (shown::rate(carried.msgs_per_s)) }
                 small { (carried.bound.suffix().split(" (").next().unwrap_or("")) }
             }
-            _ => small { (row.figure) },
+            _ => small { (row.brief.replace("<=", "≤")) },
         }
     }
 }

@@ -144,7 +144,7 @@ fn section(Numbered { study, id, claims }: &Numbered<'_>) -> Markup {
 }
 
 /// The name of a folder as a part of a URL, with percent-encoding (RFC 3986).
-fn in_url(folder: &str) -> String {
+pub fn in_url(folder: &str) -> String {
     let mut out = String::new();
     for byte in folder.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

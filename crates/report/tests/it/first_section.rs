@@ -18,7 +18,7 @@ fn bars_show_how_much_of_the_limit_is_used() {
     let bars = browser.eval(
         "[...document.querySelectorAll('#answer .overview td:nth-child(2)')].map((td) => {
             const [bar, limit] = [td.querySelector('.bar i'), td.querySelector('.bar b')].map((e) => e.getBoundingClientRect());
-            const value = td.querySelector('small').textContent.match(/p99 (?:at most )?([\\d.]+) (µs|ms)/);
+            const value = td.querySelector('small').textContent.match(/p99 (?:≤ )?([\\d.]+) (µs|ms)/);
             return [td.closest('tr').querySelector('th').textContent, bar.width, limit.left - bar.left, value[1] * (value[2] === 'ms' ? 1000 : 1)];
         })",
     );

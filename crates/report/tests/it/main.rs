@@ -15,3 +15,4 @@ mod shares;
 mod studies;
 mod table;
 mod told;
+mod trend;

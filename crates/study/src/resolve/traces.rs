@@ -128,6 +128,13 @@ fn find(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
+/// The names of the variables in a text, `${NAME}`, that are not set.
+pub(crate) fn unset_variables(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split("${").skip(1);
+    let names = parts.filter_map(|part| part.split_once('}').map(|(name, _)| name));
+    names.filter(|name| env::var_os(name).is_none())
+}
+
 /// `${NAME}` replaced by the environment.
 fn substituted(text: &str) -> Result<String, String> {
     let mut done = String::new();

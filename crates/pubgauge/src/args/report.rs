@@ -1,0 +1,57 @@
+//! `pubgauge report`, as the user types it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pubgauge_command::options::Output;
+
+use super::GateArgs;
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  pubgauge report results/first-look     the answer and the page again
+  pubgauge report results/first-look -v  with every figure behind it
+  pubgauge report results/gate-*         what changed from run to run
+  pubgauge report results/k --claims studies/papers/kang2020.toml";
+
+/// `pubgauge report`.
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// Folder of a run, or one with a run in each folder in it. Folders of several runs make one page of each figure over
+    /// the runs in the order of time, with the changes beyond noise marked.
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Judge the run by the claims of this study, as they are now, and store the outcomes. Nothing
+    /// is measured. The study has the name of the one that was run.
+    #[arg(long, value_name = "STUDY")]
+    pub claims: Option<PathBuf>,
+    /// Of several runs: only these figures, such as latency.p99. Fewer figures have narrower intervals.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FIGURE,...",
+        value_delimiter = ','
+    )]
+    pub figure: Vec<String>,
+    /// Of several runs: change up to which two figures are the same.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "PERCENT",
+        default_value = "5%"
+    )]
+    pub margin: String,
+    /// Of several runs: the page [default: trend.html beside the first folder].
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Options of a gate.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// Show the figures behind the answer as well: the table of all rows, and every reason of a verdict.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Options of output.
+    #[command(flatten)]
+    pub output: Output,
+}
