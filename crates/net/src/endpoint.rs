@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme};
+use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme, percent_decode, split_zone};
 
 /// How a protocol's endpoints are written.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +18,10 @@ pub struct Addressing {
 pub struct Endpoint {
     /// As the user wrote it, without user name: for messages.
     pub shown: String,
-    /// Host name or address, for the certificate check.
+    /// Host name or address, for the certificate check; an address without its interface.
     pub host: String,
+    /// The interface of a link-local address of IPv6.
+    pub zone: Option<String>,
     pub port: u16,
     /// Its addresses, at least one once it was looked up.
     pub addresses: Vec<SocketAddr>,
@@ -48,12 +50,21 @@ impl Endpoint {
     /// A host that is not found.
     pub fn look_up(&self) -> Result<Vec<SocketAddr>, DriverError> {
         let shown = &self.shown;
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let (host, advice) = match &self.zone {
+            None => (
+                self.host.clone(),
+                "check the spelling and the name service, or give an IP address".to_owned(),
+            ),
+            Some(zone) => (
+                format!("{}%{zone}", self.host),
+                format!("is there an interface {zone}? `ip link` lists them"),
+            ),
+        };
+        let found = (host.as_str(), self.port).to_socket_addrs();
         let addresses: Vec<_> = found
             .map_err(|error| {
                 let what = format!("the host of {shown} was not found");
-                DriverError::of_io(what, Attempt::Open, &error)
-                    .or_hint("check the spelling and the name service, or give an IP address")
+                DriverError::of_io(what, Attempt::Open, &error).or_hint(advice)
             })?
             .collect();
         if addresses.is_empty() {
@@ -124,6 +135,12 @@ impl Endpoint {
         if host.is_empty() || host.contains(['/', '?', '#']) {
             return Err(bad("no host, or something after it"));
         }
+        let zone = match (authority.starts_with('['), split_zone(host)) {
+            (true, Some((_, zone))) => zone,
+            (true, None) => return Err(bad("no IPv6 address in the brackets")),
+            (false, _) => None,
+        };
+        let host = zone.map_or(host, |_| host.split('%').next().unwrap_or_default());
         let port = match port {
             Some(port) => port
                 .parse()
@@ -136,6 +153,7 @@ impl Endpoint {
         Ok(Endpoint {
             shown,
             host: host.to_owned(),
+            zone: zone.map(str::to_owned),
             port,
             addresses: Vec::new(),
             encryption: scheme.encryption,
@@ -169,20 +187,6 @@ impl Endpoint {
             )
         })
     }
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        out.push((digit()? << 4 | digit()?) as u8);
-    }
-    String::from_utf8(out).ok()
 }
 
 #[cfg(test)]
@@ -253,6 +257,16 @@ mod tests {
         assert_eq!(other_name.addresses, ["127.0.0.1:8883".parse().unwrap()]);
         assert_eq!(tls.username.as_deref(), Some("a@b"));
         assert!(!tls.shown.contains("a%40b"));
+    }
+
+    #[test]
+    fn a_link_local_address_is_on_its_interface() {
+        let endpoint = Endpoint::parse("mqtts://[fe80::1%lo]:1", &MQTT).unwrap();
+        let on_lo = std::net::SocketAddrV6::new("fe80::1".parse().unwrap(), 1, 0, 1);
+        assert_eq!(endpoint.addresses, [SocketAddr::V6(on_lo)]);
+        assert_eq!(endpoint.host, "fe80::1", "as a certificate has it");
+        let error = Endpoint::parse("mqtt://[fe80::1%nowhere]", &MQTT).unwrap_err();
+        assert!(error.to_string().contains("an interface nowhere?"), "{error}");
     }
 
     #[test]
