@@ -318,7 +318,10 @@ mod tests {
         assert_eq!(ports(&alone, "mqtt://host:1"), 12_002);
         assert_eq!(ports(&several, "mqtt://host:1"), 2_002);
         assert_eq!(ports(&alone, "mqtt://127.0.0.1:1"), u64::from(PER_SOURCE));
-        assert_eq!(ports(&alone, "mqtt://127.0.0.1:1,[::1]:1"), u64::from(PER_SOURCE));
+        assert_eq!(
+            ports(&alone, "mqtt://127.0.0.1:1,[::1]:1"),
+            u64::from(PER_SOURCE)
+        );
         assert_eq!(ports(&alone, "mqtt://[::1]:1,127.0.0.1:1"), 12_000);
         let workers = Workers {
             publishers: 3,

@@ -18,6 +18,9 @@ pub struct Scheme {
     pub usual_port: Option<u16>,
     /// The meaning of a path after the host, for example `VIRTUAL-HOST`; `None`: there is none.
     pub path: Option<&'static str>,
+    /// What is sent goes in frames of WebSocket (RFC 6455), which is asked for at the path, else at this one. `None`: no
+    /// WebSocket.
+    pub websocket: Option<&'static str>,
 }
 
 /// How the connections to an endpoint are encrypted.
@@ -108,7 +111,8 @@ pub fn is_host(word: &str) -> bool {
         Some((host, port)) if port.parse::<u16>().is_ok() => (host, true),
         _ => (word, false),
     };
-    let is_literal = word.parse::<Ipv6Addr>().is_ok() || (host.starts_with('[') && host.ends_with(']'));
+    let is_literal =
+        word.parse::<Ipv6Addr>().is_ok() || (host.starts_with('[') && host.ends_with(']'));
     let is_name = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
     let named = !host.is_empty() && host.chars().all(is_name);
     is_literal || named && (port || host == "localhost" || host.contains('.'))
@@ -183,10 +187,25 @@ mod tests {
 
     #[test]
     fn hosts_are_told_from_names_of_systems() {
-        for host in ["localhost", "127.0.0.1", "h:1883", "::1", "[::1]", "[::1]:99", "a-b.example"] {
+        for host in [
+            "localhost",
+            "127.0.0.1",
+            "h:1883",
+            "::1",
+            "[::1]",
+            "[::1]:99",
+            "a-b.example",
+        ] {
             assert!(is_host(host), "{host}");
         }
-        for name in ["mosquitto", "mosquitto:memory", "", ":1", "studies/a.toml", "mqtt://h"] {
+        for name in [
+            "mosquitto",
+            "mosquitto:memory",
+            "",
+            ":1",
+            "studies/a.toml",
+            "mqtt://h",
+        ] {
             assert!(!is_host(name), "{name}");
         }
     }
@@ -197,7 +216,13 @@ mod tests {
         assert_eq!(zone("::1"), Some(None));
         assert_eq!(zone("fe80::1%eth0"), Some(Some("eth0")));
         assert_eq!(zone("fe80::1%25eth0"), Some(Some("eth0")));
-        for literal in ["fe80::1%", "fe80::1%a b", "fe80::1%a%b", "127.0.0.1%lo", "h%lo"] {
+        for literal in [
+            "fe80::1%",
+            "fe80::1%a b",
+            "fe80::1%a%b",
+            "127.0.0.1%lo",
+            "h%lo",
+        ] {
             assert_eq!(zone(literal), None, "{literal}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
+use crate::websocket;
 use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme, percent_decode, split_zone};
 
 /// How a protocol's endpoints are written.
@@ -29,8 +30,10 @@ pub struct Endpoint {
     pub encryption: Encryption,
     /// User name in the URL.
     pub username: Option<String>,
-    /// Text after the host's `/`, decoded; `None` if there is no `/`.
+    /// Text after the host's `/`, decoded; `None` if there is no `/`, and for WebSocket.
     pub path: Option<String>,
+    /// The URL at which WebSocket is asked for, `ws://HOST:PORT/PATH`.
+    pub websocket: Option<String>,
 }
 
 impl Endpoint {
@@ -92,6 +95,11 @@ impl Endpoint {
         };
         let (name, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
         let scheme = Scheme::find(url, protocol.schemes).ok_or_else(|| bad("unknown scheme"))?;
+        let (rest, asked_for) = match (rest.find('/'), scheme.websocket) {
+            (Some(at), Some(_)) => (&rest[..at], Some(&rest[at..])),
+            (None, usual) => (rest, usual),
+            (Some(_), None) => (rest, None),
+        };
         let (rest, path) = match rest.split_once('/') {
             None => (rest, None),
             Some((rest, "")) if scheme.path.is_none() => (rest, None),
@@ -150,6 +158,14 @@ impl Endpoint {
             None => scheme.usual_port.ok_or_else(|| bad("no port"))?,
         };
         let shown = format!("{name}://{authority}");
+        let websocket = asked_for.map(|path| match zone {
+            // An interface means nothing to the server.
+            Some(_) => format!("{name}://[{host}]:{port}{path}"),
+            None => format!("{shown}{path}"),
+        });
+        if let Some(Err(error)) = websocket.as_deref().map(websocket::check) {
+            return Err(bad(&format!("its path cannot be asked for: {error}")));
+        }
         Ok(Endpoint {
             shown,
             host: host.to_owned(),
@@ -159,6 +175,7 @@ impl Endpoint {
             encryption: scheme.encryption,
             username,
             path,
+            websocket,
         })
     }
 
@@ -199,6 +216,7 @@ mod tests {
         encryption: Encryption::None,
         usual_port: Some(1883),
         path: None,
+        websocket: None,
     };
     const MQTT: Addressing = Addressing {
         name: "MQTT",
@@ -209,6 +227,13 @@ mod tests {
                 also: &["ssl"],
                 encryption: Encryption::Tls,
                 usual_port: Some(8883),
+                ..PLAIN
+            },
+            Scheme {
+                name: "wss",
+                usual_port: Some(443),
+                path: Some("PATH"),
+                websocket: Some("/usual"),
                 ..PLAIN
             },
         ],
@@ -239,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn websocket_is_asked_for_at_a_path() {
+        let asked = |url| Endpoint::read(url, &MQTT).unwrap().websocket.unwrap();
+        assert_eq!(asked("wss://u@h"), "wss://h/usual");
+        assert_eq!(asked("wss://h:1/"), "wss://h:1/");
+        assert_eq!(asked("wss://[::1]:1/a%20b/c"), "wss://[::1]:1/a%20b/c");
+        assert_eq!(asked("wss://[fe80::1%lo]/a"), "wss://[fe80::1]:443/a");
+        assert_eq!(Endpoint::read("mqtt://h", &MQTT).unwrap().websocket, None);
+        let error = Endpoint::read("wss://h/a b", &MQTT).unwrap_err();
+        assert!(error.to_string().contains("cannot be asked for"), "{error}");
+    }
+
+    #[test]
     fn a_malformed_url_does_not_show_a_password() {
         let error = Endpoint::parse("amqq://u:secret@h", &AMQP).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -266,7 +303,10 @@ mod tests {
         assert_eq!(endpoint.addresses, [SocketAddr::V6(on_lo)]);
         assert_eq!(endpoint.host, "fe80::1", "as a certificate has it");
         let error = Endpoint::parse("mqtt://[fe80::1%nowhere]", &MQTT).unwrap_err();
-        assert!(error.to_string().contains("an interface nowhere?"), "{error}");
+        assert!(
+            error.to_string().contains("an interface nowhere?"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
 use crate::socket::{self, Arrived, Io};
+use crate::websocket;
 use certificate::Certificate;
 use trust::Trust;
 
@@ -156,10 +157,14 @@ impl TlsSetup {
         let mut direct = (*config).clone();
         direct.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let direct = Arc::new(direct);
+        let mut browser = (*config).clone();
+        browser.alpn_protocols = vec![websocket::ALPN.to_vec()];
+        let browser = Arc::new(browser);
         let places = endpoints.iter().enumerate().map(|(place, endpoint)| {
             let config = match endpoint.encryption {
                 Encryption::None => return Ok(None),
                 Encryption::StartTls => &config,
+                Encryption::Tls if endpoint.websocket.is_some() => &browser,
                 Encryption::Tls => &direct,
             };
             let name = tls.server_name.as_deref().unwrap_or_else(|| name(place));

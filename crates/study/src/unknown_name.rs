@@ -35,7 +35,8 @@ pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
         };
     }
     if is_host(name) {
-        let message = format!("`{name}` is no system, and no address: it does not tell the protocol");
+        let message =
+            format!("`{name}` is no system, and no address: it does not tell the protocol");
         let place = match name.parse::<Ipv6Addr>() {
             Ok(_) => format!("[{name}]"),
             Err(_) => name.to_owned(),

@@ -25,7 +25,9 @@ const FOREIGN: [(&[&str], &str); 9] = [
         "that is MQTT over QUIC; mqtt:// is MQTT over TCP, mqtts:// over TLS",
     ),
     (
-        &["amqp10", "amqp1", "amqp1.0", "amqp-1.0", "amqp+1.0", "amqps10"],
+        &[
+            "amqp10", "amqp1", "amqp1.0", "amqp-1.0", "amqp+1.0", "amqps10",
+        ],
         "that is AMQP 1.0; amqp:// is AMQP 0-9-1, another protocol",
     ),
     (
@@ -133,7 +135,12 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         }
         user => user.flatten(),
     };
-    let place = place.strip_suffix('/').unwrap_or(place);
+    // Over WebSocket that is the path to ask for.
+    let is_nothing = scheme.websocket.is_none();
+    let place = place
+        .strip_suffix('/')
+        .filter(|_| is_nothing)
+        .unwrap_or(place);
     let (place, path) = match place.find('/') {
         Some(at) if scheme.path.is_some() => place.split_at(at),
         _ => (place, ""),
@@ -248,7 +255,9 @@ pub fn with_scheme(place: &str, drivers: &Drivers) -> String {
         None => {
             let schemes = drivers.schemes().filter(with_ports);
             let plain = schemes.filter(|(_, scheme)| !scheme.encryption.is_on());
-            plain.map(|(_, s)| format!("{}://{place}", s.name)).collect()
+            plain
+                .map(|(_, s)| format!("{}://{place}", s.name))
+                .collect()
         }
     };
     format!("write {}", all.join(" or "))
@@ -262,7 +271,9 @@ fn meant(place: &str, word: Option<&str>, drivers: &Drivers) -> Option<&'static 
         word.and_then(is_meant)
     };
     let port = place.split(['/', ',']).next().unwrap_or_default();
-    let port = port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = port
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
     let mut schemes = drivers.schemes();
     let is_on = of_word().map(|(_, scheme)| scheme.encryption.is_on());
     let of_port = schemes.find(|(_, scheme)| {
@@ -367,6 +378,7 @@ mod tests {
                 encryption: Encryption::Tls,
                 usual_port: Some(5684),
                 path: Some("RESOURCE"),
+                websocket: None,
             }]
         }
 
@@ -402,10 +414,7 @@ mod tests {
         let hint = "write coaps+tcp://[USER@]HOST[:PORT][/RESOURCE] (TLS, port 5684)";
         assert!(error.ends_with(hint), "{error}");
         let error = refused("h:5684", &Coap.into());
-        assert!(
-            error.ends_with("write coaps+tcp://h:5684"),
-            "{error}"
-        );
+        assert!(error.ends_with("write coaps+tcp://h:5684"), "{error}");
     }
 
     #[test]
@@ -425,6 +434,9 @@ mod tests {
             ),
             ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
             ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
+            ("ws://u@h:9001", "mqtt", "ws://h:9001", Some("u")),
+            ("wss://h/", "mqtt", "wss://h:443/", None),
+            ("ws://h:1,2/a/b", "mqtt", "ws://h:1,h:2/a/b", None),
             ("amqp://h", "amqp", "amqp://h:5672", None),
             ("amqp://h/", "amqp", "amqp://h:5672", None),
             ("amqp://h/%2ftest", "amqp", "amqp://h:5672/%2ftest", None),
@@ -438,12 +450,7 @@ mod tests {
             ),
             ("mqtt://h,1884", "mqtt", "mqtt://h:1883,h:1884", None),
             ("nats+tls://u@h", "nats", "nats+tls://h:4222", Some("u")),
-            (
-                "mqtt://a%40b%25@h",
-                "mqtt",
-                "mqtt://h:1883",
-                Some("a@b%"),
-            ),
+            ("mqtt://a%40b%25@h", "mqtt", "mqtt://h:1883", Some("a@b%")),
             (
                 "mqtt://[fe80::1%25eth0]:99",
                 "mqtt",
@@ -511,6 +518,7 @@ mod tests {
                 "write amqp://localhost or mqtt://localhost or nats://localhost or xmpp://localhost",
             ),
             ("mqtt-sn://h", "that is MQTT-SN"),
+            ("mqtt+ws://h", "is written ws://"),
             ("amqp10://h", "that is AMQP 1.0; amqp:// is AMQP 0-9-1"),
             ("https://h", "a management interface"),
             ("zmq-forwarder+udp://h:1,2", "did you mean `zmq-forwarder+"),

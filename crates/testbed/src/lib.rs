@@ -42,9 +42,7 @@ pub mod template;
 
 pub use catalog::{Catalog, CatalogError};
 pub use counters::{Counting, OwnMemory, SystemCount, SystemCounts};
-pub use external::{
-    AddressError, PASSWORD_VARIABLE, from_address, join_addresses, with_scheme,
-};
+pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, with_scheme};
 pub use file::{
     Deviation, FileError, Install, Maven, Probe, SystemFile, SystemKind, UnknownVariant,
 };
