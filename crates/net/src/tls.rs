@@ -91,6 +91,15 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
 
 /// The authorities that are trusted: those in the file that was named, else the system's.
 fn trust(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Trust, DriverError> {
+    if let Some(pem) = &tls.ca_pem {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        let found = found.map_err(|error| {
+            DriverError::new(format!("the authority of the run cannot be read: {error}"))
+        })?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.clone());
+        return Trust::new(roots, found, "the run".to_owned(), provider);
+    }
     let system = || {
         SYSTEM_AUTHORITIES
             .iter()

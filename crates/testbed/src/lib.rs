@@ -4,6 +4,7 @@
 //! Linux only: process control and figures come from `/proc`, `prctl` and `clone`.
 
 mod catalog;
+mod certificates;
 mod command;
 mod counters;
 mod domain;

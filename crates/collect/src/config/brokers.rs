@@ -224,6 +224,7 @@ fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) ->
     }
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
     Tls {
+        ca_pem: None,
         ca_file: file(&written.ca),
         cert_file: file(&written.cert),
         key_file: file(&written.key),
