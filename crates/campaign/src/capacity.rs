@@ -253,10 +253,16 @@ fn fleets(brokers: &[ClientCounts], workers: Workers) -> u64 {
 fn most_from_one_source(brokers: &[ClientCounts], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
-        Some(if is_on_loopback(endpoint(nth)?) {
-            u64::from(PER_SOURCE).min(clients.total())
-        } else {
-            clients.total()
+        let endpoint = endpoint(nth)?;
+        let of_side = |count: u64, only_subscribe| match is_on_loopback(endpoint, only_subscribe) {
+            true => count.min(PER_SOURCE.into()),
+            false => count,
+        };
+        let places = endpoint.rsplit('@').next().unwrap_or_default();
+        Some(match places.contains(',') {
+            false => of_side(clients.total(), false),
+            // Each of two places has connections from all ports of a source.
+            true => of_side(clients.publishers, false).max(of_side(clients.others, true)),
         })
     });
     most.max().unwrap_or(0)
@@ -312,6 +318,11 @@ mod tests {
         assert_eq!(ports(&alone, "mqtt://host:1"), 12_002);
         assert_eq!(ports(&several, "mqtt://host:1"), 2_002);
         assert_eq!(ports(&alone, "mqtt://127.0.0.1:1"), u64::from(PER_SOURCE));
+        assert_eq!(
+            ports(&alone, "mqtt://127.0.0.1:1,[::1]:1"),
+            u64::from(PER_SOURCE)
+        );
+        assert_eq!(ports(&alone, "mqtt://[::1]:1,127.0.0.1:1"), 12_000);
         let workers = Workers {
             publishers: 3,
             subscribers: 4,

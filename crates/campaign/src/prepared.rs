@@ -33,7 +33,11 @@ impl Prepared {
     /// Sets how all systems that have TLS are reached.
     pub fn reached_by(mut self, tls: &Option<Tls>) -> Prepared {
         for chosen in self.systems.values_mut() {
-            chosen.tls.clone_from(tls);
+            let variant = chosen.file.variant(chosen.variant.as_deref());
+            // One with a certificate of the run is checked by that.
+            if !variant.is_ok_and(|system| system.has_certificate()) {
+                chosen.tls.clone_from(tls);
+            }
         }
         let unchecked = self.unchecked();
         self.plan.notes.extend(unchecked);

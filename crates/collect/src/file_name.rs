@@ -1,7 +1,7 @@
 //! Names of finished files, and of the folders that they lie in: `KEY=VALUE/COLLECTOR.MARK-FIRST-LAST.parquet`.
 
 use crate::config::Form;
-use crate::random::random;
+use pubgauge_net::random::random;
 
 /// Most folders that a file lies in.
 pub const MOST_PARTS: usize = 4;

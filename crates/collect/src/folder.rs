@@ -24,7 +24,7 @@ use crate::Error;
 use crate::file_name::{fresh_mark, is_mark};
 use crate::log::segment;
 use crate::manifest::{self, Entry, FileEntry, FilePlace, LIST};
-use crate::random::random;
+use pubgauge_net::random::random;
 
 pub(crate) use changing::{Changing, Held};
 

@@ -29,7 +29,6 @@ mod message;
 pub mod names;
 mod notice;
 mod peer;
-mod random;
 pub mod replay;
 mod session;
 mod status;

@@ -1,7 +1,5 @@
 //! A connection to a broker: a socket, with TLS and WebSocket where they are asked for, and what is to be written.
 
-pub(crate) mod websocket;
-
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,11 +8,14 @@ use std::sync::Arc;
 use pubgauge_net::out::{Out, write_out};
 use pubgauge_net::socket::{self, Arrived, Io, SocketOptions};
 use pubgauge_net::tls::{self, TlsFailure};
+use pubgauge_net::websocket::WebSocket;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
 use crate::status::Wire;
-use websocket::WebSocket;
+
+/// The name of MQTT among what is spoken over WebSocket (MQTT 5.0 §6, MQTT-6.0.0-3).
+const SUBPROTOCOL: &str = "mqtt";
 
 /// Bytes that are asked for with one read.
 const READ: usize = 256 << 10;
@@ -50,7 +51,7 @@ impl Link {
     ) -> Result<Link, String> {
         let mut out = Out::default();
         let websocket = url
-            .map(|url| WebSocket::begin(url, &mut out.bytes))
+            .map(|url| WebSocket::begin(url, SUBPROTOCOL, &mut out.bytes))
             .transpose()
             .map_err(|why| format!("{shown}: {why}"))?;
         let options = SocketOptions {
@@ -115,8 +116,10 @@ impl Link {
     /// # Errors
     /// Why the connection failed, in words.
     pub fn flush(&mut self) -> Result<(), String> {
-        if let Some(websocket) = &self.websocket {
-            websocket.send(&mut self.unframed, &mut self.out.bytes);
+        if let Some(websocket) = self.websocket.as_ref().filter(|w| !w.is_beginning()) {
+            let at = self.out.bytes.len();
+            self.out.bytes.append(&mut self.unframed);
+            websocket.frame(&mut self.out.bytes, at);
         }
         if !self.wants_write() {
             return Ok(());
@@ -171,8 +174,10 @@ impl Link {
         if websocket.is_beginning() && tls::looks_like_tls(&self.input[at..]) {
             return Err(tls::unexpected(shown).to_string());
         }
-        let taken = websocket.take(&mut self.input, at, &mut self.out.bytes);
-        taken.map_err(|why| format!("{shown}: {why}"))?;
+        let taken = websocket.take(&mut self.input[at..]);
+        let carried = taken.map_err(|why| format!("{shown}: {why}"))?;
+        self.input.truncate(at + carried);
+        websocket.answer(&mut self.out.bytes);
         Ok(websocket.closed().is_some())
     }
 

@@ -17,7 +17,7 @@ use pubgauge_place::OpenFolder;
 use rustix::fs::fstatvfs;
 
 use crate::config::Form;
-use crate::random::random;
+use pubgauge_net::random::random;
 use scan::Gap;
 use segment::{HEADER_LEN, Header, Segment};
 pub use segment_status::SegmentStatus;

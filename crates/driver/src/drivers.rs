@@ -109,6 +109,7 @@ mod tests {
         encryption: Encryption::None,
         usual_port: Some(5683),
         path: None,
+        websocket: None,
     };
     const COAPS: Scheme = Scheme {
         name: "coaps",
@@ -116,6 +117,7 @@ mod tests {
         encryption: Encryption::Tls,
         usual_port: Some(5684),
         path: Some("RESOURCE"),
+        websocket: None,
     };
 
     #[test]

@@ -25,7 +25,9 @@ pub mod share;
 mod shortened;
 pub mod topic;
 
-pub use address::{Encryption, Scheme, addresses, is_on_loopback};
+pub use address::{
+    Encryption, Scheme, addresses, is_host, is_on_loopback, percent_decode, split_zone,
+};
 pub use capability::{Answer, Capability, Filtering, Support, Topology, UnknownCapability};
 pub use check::Check;
 pub use clock::{Clock, Course, Nanos, NoCourse, monotonic_now};

@@ -170,6 +170,10 @@ pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 pub struct Tls {
     /// Authorities that may have signed the server's certificate; the system's own if absent.
     pub ca_file: Option<PathBuf>,
+    /// The authority itself (PEM) in place of a file, of a certificate that was made for the run: workers on other hosts
+    /// have no such file.
+    #[serde(default)]
+    pub ca_pem: Option<String>,
     /// The client's certificate chain.
     pub cert_file: Option<PathBuf>,
     /// The client's private key.

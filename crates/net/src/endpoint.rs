@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme};
+use crate::websocket;
+use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme, percent_decode, split_zone};
 
 /// How a protocol's endpoints are written.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +19,10 @@ pub struct Addressing {
 pub struct Endpoint {
     /// As the user wrote it, without user name: for messages.
     pub shown: String,
-    /// Host name or address, for the certificate check.
+    /// Host name or address, for the certificate check; an address without its interface.
     pub host: String,
+    /// The interface of a link-local address of IPv6.
+    pub zone: Option<String>,
     pub port: u16,
     /// Its addresses, at least one once it was looked up.
     pub addresses: Vec<SocketAddr>,
@@ -27,8 +30,10 @@ pub struct Endpoint {
     pub encryption: Encryption,
     /// User name in the URL.
     pub username: Option<String>,
-    /// Text after the host's `/`, decoded; `None` if there is no `/`.
+    /// Text after the host's `/`, decoded; `None` if there is no `/`, and for WebSocket.
     pub path: Option<String>,
+    /// The URL at which WebSocket is asked for, `ws://HOST:PORT/PATH`.
+    pub websocket: Option<String>,
 }
 
 impl Endpoint {
@@ -48,12 +53,21 @@ impl Endpoint {
     /// A host that is not found.
     pub fn look_up(&self) -> Result<Vec<SocketAddr>, DriverError> {
         let shown = &self.shown;
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let (host, advice) = match &self.zone {
+            None => (
+                self.host.clone(),
+                "check the spelling and the name service, or give an IP address".to_owned(),
+            ),
+            Some(zone) => (
+                format!("{}%{zone}", self.host),
+                format!("is there an interface {zone}? `ip link` lists them"),
+            ),
+        };
+        let found = (host.as_str(), self.port).to_socket_addrs();
         let addresses: Vec<_> = found
             .map_err(|error| {
                 let what = format!("the host of {shown} was not found");
-                DriverError::of_io(what, Attempt::Open, &error)
-                    .or_hint("check the spelling and the name service, or give an IP address")
+                DriverError::of_io(what, Attempt::Open, &error).or_hint(advice)
             })?
             .collect();
         if addresses.is_empty() {
@@ -81,6 +95,11 @@ impl Endpoint {
         };
         let (name, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
         let scheme = Scheme::find(url, protocol.schemes).ok_or_else(|| bad("unknown scheme"))?;
+        let (rest, asked_for) = match (rest.find('/'), scheme.websocket) {
+            (Some(at), Some(_)) => (&rest[..at], Some(&rest[at..])),
+            (None, usual) => (rest, usual),
+            (Some(_), None) => (rest, None),
+        };
         let (rest, path) = match rest.split_once('/') {
             None => (rest, None),
             Some((rest, "")) if scheme.path.is_none() => (rest, None),
@@ -124,6 +143,12 @@ impl Endpoint {
         if host.is_empty() || host.contains(['/', '?', '#']) {
             return Err(bad("no host, or something after it"));
         }
+        let zone = match (authority.starts_with('['), split_zone(host)) {
+            (true, Some((_, zone))) => zone,
+            (true, None) => return Err(bad("no IPv6 address in the brackets")),
+            (false, _) => None,
+        };
+        let host = zone.map_or(host, |_| host.split('%').next().unwrap_or_default());
         let port = match port {
             Some(port) => port
                 .parse()
@@ -133,14 +158,24 @@ impl Endpoint {
             None => scheme.usual_port.ok_or_else(|| bad("no port"))?,
         };
         let shown = format!("{name}://{authority}");
+        let websocket = asked_for.map(|path| match zone {
+            // An interface means nothing to the server.
+            Some(_) => format!("{name}://[{host}]:{port}{path}"),
+            None => format!("{shown}{path}"),
+        });
+        if let Some(Err(error)) = websocket.as_deref().map(websocket::check) {
+            return Err(bad(&format!("its path cannot be asked for: {error}")));
+        }
         Ok(Endpoint {
             shown,
             host: host.to_owned(),
+            zone: zone.map(str::to_owned),
             port,
             addresses: Vec::new(),
             encryption: scheme.encryption,
             username,
             path,
+            websocket,
         })
     }
 
@@ -171,20 +206,6 @@ impl Endpoint {
     }
 }
 
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        out.push((digit()? << 4 | digit()?) as u8);
-    }
-    String::from_utf8(out).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +216,7 @@ mod tests {
         encryption: Encryption::None,
         usual_port: Some(1883),
         path: None,
+        websocket: None,
     };
     const MQTT: Addressing = Addressing {
         name: "MQTT",
@@ -205,6 +227,13 @@ mod tests {
                 also: &["ssl"],
                 encryption: Encryption::Tls,
                 usual_port: Some(8883),
+                ..PLAIN
+            },
+            Scheme {
+                name: "wss",
+                usual_port: Some(443),
+                path: Some("PATH"),
+                websocket: Some("/usual"),
                 ..PLAIN
             },
         ],
@@ -235,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn websocket_is_asked_for_at_a_path() {
+        let asked = |url| Endpoint::read(url, &MQTT).unwrap().websocket.unwrap();
+        assert_eq!(asked("wss://u@h"), "wss://h/usual");
+        assert_eq!(asked("wss://h:1/"), "wss://h:1/");
+        assert_eq!(asked("wss://[::1]:1/a%20b/c"), "wss://[::1]:1/a%20b/c");
+        assert_eq!(asked("wss://[fe80::1%lo]/a"), "wss://[fe80::1]:443/a");
+        assert_eq!(Endpoint::read("mqtt://h", &MQTT).unwrap().websocket, None);
+        let error = Endpoint::read("wss://h/a b", &MQTT).unwrap_err();
+        assert!(error.to_string().contains("cannot be asked for"), "{error}");
+    }
+
+    #[test]
     fn a_malformed_url_does_not_show_a_password() {
         let error = Endpoint::parse("amqq://u:secret@h", &AMQP).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -253,6 +294,19 @@ mod tests {
         assert_eq!(other_name.addresses, ["127.0.0.1:8883".parse().unwrap()]);
         assert_eq!(tls.username.as_deref(), Some("a@b"));
         assert!(!tls.shown.contains("a%40b"));
+    }
+
+    #[test]
+    fn a_link_local_address_is_on_its_interface() {
+        let endpoint = Endpoint::parse("mqtts://[fe80::1%lo]:1", &MQTT).unwrap();
+        let on_lo = std::net::SocketAddrV6::new("fe80::1".parse().unwrap(), 1, 0, 1);
+        assert_eq!(endpoint.addresses, [SocketAddr::V6(on_lo)]);
+        assert_eq!(endpoint.host, "fe80::1", "as a certificate has it");
+        let error = Endpoint::parse("mqtt://[fe80::1%nowhere]", &MQTT).unwrap_err();
+        assert!(
+            error.to_string().contains("an interface nowhere?"),
+            "{error}"
+        );
     }
 
     #[test]

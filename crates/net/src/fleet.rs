@@ -64,6 +64,9 @@ pub trait Protocol: Sized {
     /// Protocols to be named in the handshake (ALPN, RFC 7301) where TLS begins with the connection.
     const ALPN: &'static [&'static [u8]] = &[];
 
+    /// Its name among the protocols that are spoken over WebSocket (RFC 6455 §1.9), where it has endpoints of that.
+    const SUBPROTOCOL: &'static str = "";
+
     /// The protocol's name and a hint, for the error, where it has no last wills.
     const NO_WILLS: Option<[&'static str; 2]> = None;
 
@@ -332,7 +335,8 @@ impl<P: Protocol> TcpFleet<P> {
             return;
         }
         let (protocol, mut link) = self.link(id);
-        if protocol.failing(&mut link, broken.code) {
+        let may_speak = !link.client.is_beginning_websocket();
+        if may_speak && protocol.failing(&mut link, broken.code) {
             self.write(id);
         }
         let closing = state == State::Closing;

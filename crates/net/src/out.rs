@@ -21,6 +21,8 @@ pub struct Out {
     pub bytes: Vec<u8>,
     /// How many of them were written.
     pub start: usize,
+    /// Over WebSocket: how many of them are in frames. Nothing behind them is written.
+    pub framed: usize,
     /// Messages among them that count as settled once they are written.
     pub messages: u32,
     /// The socket took no more; epoll reports when it does.
@@ -39,6 +41,7 @@ impl Out {
     pub fn compact(&mut self) {
         if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
+            self.framed = self.framed.saturating_sub(self.start);
             self.start = 0;
         }
     }
@@ -60,6 +63,7 @@ impl OutPool {
         if self.0.len() < 256 && out.bytes.capacity() <= KEEP_OUT {
             out.bytes.clear();
             out.start = 0;
+            out.framed = 0;
             out.messages = 0;
             out.stuck = false;
             self.0.push(out);

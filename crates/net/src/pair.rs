@@ -171,6 +171,7 @@ mod tests {
                 encryption: Encryption::None,
                 usual_port: Some(1),
                 path: None,
+                websocket: None,
             }],
         };
         let read = |urls: &[&str]| {

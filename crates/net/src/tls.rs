@@ -20,6 +20,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
 use crate::socket::{self, Arrived, Io};
+use crate::websocket;
 use certificate::Certificate;
 use trust::Trust;
 
@@ -90,6 +91,15 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
 
 /// The authorities that are trusted: those in the file that was named, else the system's.
 fn trust(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Trust, DriverError> {
+    if let Some(pem) = &tls.ca_pem {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        let found = found.map_err(|error| {
+            DriverError::new(format!("the authority of the run cannot be read: {error}"))
+        })?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.clone());
+        return Trust::new(roots, found, "the run".to_owned(), provider);
+    }
     let system = || {
         SYSTEM_AUTHORITIES
             .iter()
@@ -156,10 +166,14 @@ impl TlsSetup {
         let mut direct = (*config).clone();
         direct.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let direct = Arc::new(direct);
+        let mut browser = (*config).clone();
+        browser.alpn_protocols = vec![websocket::ALPN.to_vec()];
+        let browser = Arc::new(browser);
         let places = endpoints.iter().enumerate().map(|(place, endpoint)| {
             let config = match endpoint.encryption {
                 Encryption::None => return Ok(None),
                 Encryption::StartTls => &config,
+                Encryption::Tls if endpoint.websocket.is_some() => &browser,
                 Encryption::Tls => &direct,
             };
             let name = tls.server_name.as_deref().unwrap_or_else(|| name(place));

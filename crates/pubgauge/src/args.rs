@@ -9,12 +9,14 @@ mod tools;
 mod until;
 
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::{LOGIN, Login, OUTPUT, Output};
+use pubgauge_driver::is_host;
 use pubgauge_results::store::RESULTS_FILE;
 use pubgauge_search::Axis;
 use pubgauge_study::BuiltIn;
@@ -270,20 +272,22 @@ impl Selection {
                 Some(name) if catalog(&self.systems)?.get(name).is_ok() => {
                     self.on.push(name.to_owned())
                 }
+                Some(name) if is_server(name) => self.on.push(name.to_owned()),
                 _ => self.study = Some(study),
             }
         }
         for system in &mut self.on {
             if let Some((host, port)) = system.rsplit_once(':')
-                && !system.contains("://")
+                && is_host(system)
+                && system.parse::<Ipv6Addr>().is_err()
                 && let Ok(port) = port.parse::<u16>()
             {
                 let mut schemes = drivers::all().schemes();
                 let Some((_, scheme)) = schemes.find(|(_, known)| known.usual_port == Some(port))
                 else {
                     return Err(Ending::bad_input(format!(
-                        "--on {system}: port {port} is no protocol's own\n  hint: write the protocol before it, for example \
-                         mqtt://{system}"
+                        "--on {system}: port {port} is no protocol's own\n  hint: {}",
+                        pubgauge_testbed::with_scheme(system, &drivers::all())
                     )));
                 };
                 *system = format!("{}://{host}:{port}", scheme.name);
@@ -316,6 +320,12 @@ impl Selection {
         };
         but_for_repeats_and_place == Selection::default()
     }
+}
+
+/// Whether a word in place of a study is a server beyond doubt: a file may have a point in its name.
+fn is_server(word: &str) -> bool {
+    let is_literal = word.parse::<IpAddr>().is_ok();
+    is_host(word) && (word == "localhost" || is_literal || word.contains(':'))
 }
 
 /// Whether there is a file or a folder of this name that is no run: results of the first look stand in `first-look`.

@@ -330,6 +330,7 @@ pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     }
     let given = login.ca.is_some() || login.cert.is_some() || login.insecure;
     Ok(given.then(|| Tls {
+        ca_pem: None,
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),

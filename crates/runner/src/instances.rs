@@ -66,7 +66,8 @@ impl Instances {
                     .testbed
                     .start_on(&site, system, job.variant, environment.scratch);
             let mut running = started.map_err(|error| at(error.to_string()))?;
-            if environment.tls.is_some() {
+            // A system with a certificate of the run is checked by that.
+            if environment.tls.is_some() && running.target.tls.is_none() {
                 running.target.tls.clone_from(&environment.tls);
             }
             running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);

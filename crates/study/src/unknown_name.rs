@@ -1,7 +1,9 @@
 //! Messages for names that nothing has.
 
 use std::borrow::Borrow;
+use std::net::Ipv6Addr;
 
+use pubgauge_driver::is_host;
 use pubgauge_quantities::spelling::did_you_mean;
 
 /// The message for a name in a study that is, for example, `no workload` of it.
@@ -31,6 +33,18 @@ pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
         } else {
             (message, format!("its variants are `{}`", own.join("`, `")))
         };
+    }
+    if is_host(name) {
+        let message =
+            format!("`{name}` is no system, and no address: it does not tell the protocol");
+        let place = match name.parse::<Ipv6Addr>() {
+            Ok(_) => format!("[{name}]"),
+            Err(_) => name.to_owned(),
+        };
+        return (
+            message,
+            format!("write mqtt://{place}, amqp://{place}, nats://{place} or xmpp://{place}"),
+        );
     }
     let near = did_you_mean(name, known);
     let message = format!("there is no system `{name}`{near}");

@@ -1,10 +1,46 @@
 //! Systems that already run somewhere: an address instead of a file.
 
 pub use pubgauge_driver::PASSWORD_VARIABLE;
-use pubgauge_driver::{Drivers, addresses};
+use pubgauge_driver::{Drivers, Scheme, addresses, percent_decode, split_zone};
 
 use crate::file::{Login, Origin, SystemFile, SystemKind};
 use crate::spelling::spelling_hint;
+
+/// Schemes that other programs have, and what they are: the nearest scheme of a driver would be another protocol.
+const FOREIGN: [(&[&str], &str); 9] = [
+    (
+        &["mqtt+ws", "ws+mqtt", "mqtt-ws"],
+        "MQTT over WebSocket is written ws://",
+    ),
+    (
+        &["mqtts+ws", "mqtt+wss", "mqtts+wss", "wss+mqtt", "mqtt-wss"],
+        "MQTT over WebSocket with TLS is written wss://",
+    ),
+    (
+        &["mqtt-sn", "mqttsn", "mqtt-sn+udp"],
+        "that is MQTT-SN, over UDP; mqtt:// is MQTT over TCP",
+    ),
+    (
+        &["quic", "mqtt+quic", "mqtt-quic"],
+        "that is MQTT over QUIC; mqtt:// is MQTT over TCP, mqtts:// over TLS",
+    ),
+    (
+        &[
+            "amqp10", "amqp1", "amqp1.0", "amqp-1.0", "amqp+1.0", "amqps10",
+        ],
+        "that is AMQP 1.0; amqp:// is AMQP 0-9-1, another protocol",
+    ),
+    (
+        &["http", "https"],
+        "that is a page or a management interface, not what clients publish to",
+    ),
+    (&["coap", "coaps", "coap+tcp"], "that is CoAP"),
+    (&["stomp", "stomp+ssl"], "that is STOMP"),
+    (
+        &["kafka", "pulsar", "pulsar+ssl", "redis", "rediss", "zenoh"],
+        "that is another system's protocol",
+    ),
+];
 
 /// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,28 +95,12 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         what: what.to_owned(),
         hint,
     };
-    let names = || drivers.schemes().map(|(_, scheme)| scheme.name);
     let Some((name, rest)) = address.split_once("://") else {
-        let known: Vec<&str> = names().collect();
-        let hint = format!("addresses begin with {}://", known.join("://, "));
-        return Err(error("it has no scheme", hint));
+        return Err(error("it has no scheme", with_scheme(&shown, drivers)));
     };
     let Some((driver, scheme)) = drivers.by_scheme(name) else {
-        // Tools of MQTT name the transport.
-        let shown_place = || shown.split_once("://").map_or("", |(_, place)| place);
-        let meant = match name {
-            "tcp" => Some("mqtt"),
-            "ssl" | "tls" | "tcps" => Some("mqtts"),
-            _ => None,
-        };
-        let hint = match meant {
-            Some(meant) => format!(
-                "the scheme is the protocol's: MQTT there is {meant}://{}",
-                shown_place()
-            ),
-            None => spelling_hint(name, names()),
-        };
-        return Err(error(&format!("no driver speaks `{name}://`"), hint));
+        let (what, hint) = unknown_scheme(name, &shown, drivers);
+        return Err(error(&what, hint));
     };
     let driver = driver.name();
     let Some(usual_port) = scheme.usual_port else {
@@ -91,6 +111,12 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         Some((user, place)) => (Some(user), place),
         None => (None, rest),
     };
+    if user.is_some_and(|user| user.contains(',') && user.contains('@')) {
+        return Err(error(
+            "it names two users",
+            "one user name before all places".to_owned(),
+        ));
+    }
     if user.is_some_and(|user| user.contains(':')) {
         return Err(error(
             "it holds a password, which would show in the process list and in the results",
@@ -100,7 +126,21 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
     if user.is_some_and(str::is_empty) {
         return Err(error("the user name before `@` is empty", example()));
     }
-    let place = place.strip_suffix('/').unwrap_or(place);
+    let user = match user.map(percent_decode) {
+        Some(None) => {
+            return Err(error(
+                "its user name is not percent-encoded UTF-8",
+                "a `%` of the name itself is written `%25`, an `@` is `%40`".to_owned(),
+            ));
+        }
+        user => user.flatten(),
+    };
+    // Over WebSocket that is the path to ask for.
+    let is_nothing = scheme.websocket.is_none();
+    let place = place
+        .strip_suffix('/')
+        .filter(|_| is_nothing)
+        .unwrap_or(place);
     let (place, path) = match place.find('/') {
         Some(at) if scheme.path.is_some() => place.split_at(at),
         _ => (place, ""),
@@ -172,8 +212,17 @@ fn with_port(place: &str, usual_port: u16) -> Result<String, (String, String)> {
     let literal = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
-    let host_ok = match literal {
-        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+    let address = literal.map(split_zone);
+    if let Some(Some((address, None))) = address
+        && address.is_unicast_link_local()
+    {
+        return Err((
+            format!("`{host}` is an address of one link"),
+            format!("name the interface: [{address}%eth0]"),
+        ));
+    }
+    let host_ok = match address {
+        Some(address) => address.is_some(),
         None => !host.is_empty() && !host.contains([':', '[', ']', ',']),
     };
     if !host_ok {
@@ -197,15 +246,74 @@ fn with_port(place: &str, usual_port: u16) -> Result<String, (String, String)> {
     Ok(format!("{host}:{port}"))
 }
 
-fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
+/// The hint for an address without a scheme: itself with the scheme whose usual port it has, else with all of them.
+pub fn with_scheme(place: &str, drivers: &Drivers) -> String {
+    let with_ports = |(_, scheme): &(_, &Scheme)| scheme.usual_port.is_some();
+    let of_port = meant(place, None, drivers);
+    let all: Vec<String> = match of_port {
+        Some(name) => vec![format!("{name}://{place}")],
+        None => {
+            let schemes = drivers.schemes().filter(with_ports);
+            let plain = schemes.filter(|(_, scheme)| !scheme.encryption.is_on());
+            plain
+                .map(|(_, s)| format!("{}://{place}", s.name))
+                .collect()
+        }
+    };
+    format!("write {}", all.join(" or "))
+}
+
+/// The scheme that is meant at a place: the one whose usual port it has, else one that `word` is another name of.
+fn meant(place: &str, word: Option<&str>, drivers: &Drivers) -> Option<&'static str> {
+    let of_word = || {
+        let mut schemes = drivers.schemes();
+        let is_meant = |word: &str| schemes.find(|(_, scheme)| scheme.also.contains(&word));
+        word.and_then(is_meant)
+    };
+    let port = place.split(['/', ',']).next().unwrap_or_default();
+    let port = port
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    let mut schemes = drivers.schemes();
+    let is_on = of_word().map(|(_, scheme)| scheme.encryption.is_on());
+    let of_port = schemes.find(|(_, scheme)| {
+        port.is_some()
+            && scheme.usual_port == port
+            && is_on.is_none_or(|is_on| scheme.encryption.is_on() == is_on)
+    });
+    of_port.or_else(of_word).map(|(_, scheme)| scheme.name)
+}
+
+/// What is wrong with a scheme that no driver has, and what to write; `shown` is the address.
+fn unknown_scheme(name: &str, shown: &str, drivers: &Drivers) -> (String, String) {
+    let place = shown.split_once("://").map_or("", |(_, place)| place);
+    let is_foreign = |(names, _): &&(&[&str], &str)| names.contains(&name);
+    if let Some((_, words)) = FOREIGN.iter().find(is_foreign) {
+        return (format!("no driver speaks `{name}://`"), (*words).to_owned());
+    }
+    let is_other_name = drivers.schemes().any(|(_, s)| s.also.contains(&name));
+    match meant(place, Some(name), drivers).filter(|_| is_other_name) {
+        Some(scheme) => (
+            format!("`{name}://` does not tell the protocol"),
+            format!("write {scheme}://{place}"),
+        ),
+        None => {
+            let names = drivers.schemes().map(|(_, scheme)| scheme.name);
+            let what = format!("no driver speaks `{name}://`");
+            (what, spelling_hint(name, names))
+        }
+    }
+}
+
+fn external(address: String, driver: &str, user: Option<String>) -> SystemFile {
     SystemFile {
         name: address.clone(),
         driver: driver.to_owned(),
         description: "already running; neither started nor stopped by pubgauge".to_owned(),
         kind: SystemKind::External,
         endpoints: vec![address],
-        login: user.map(|user| Login {
-            username: user.to_owned(),
+        login: user.map(|username| Login {
+            username,
             password: None,
         }),
         origin: Origin::Address,
@@ -214,13 +322,14 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
 }
 
 fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else {
-        return address.to_owned();
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), address),
     };
     match rest.rsplit_once('@') {
         Some((user, place)) => {
             let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
+            format!("{scheme}{user}@{place}")
         }
         None => address.to_owned(),
     }
@@ -269,6 +378,7 @@ mod tests {
                 encryption: Encryption::Tls,
                 usual_port: Some(5684),
                 path: Some("RESOURCE"),
+                websocket: None,
             }]
         }
 
@@ -298,15 +408,13 @@ mod tests {
         let error = refused("mqtt://h", &Coap.into());
         assert!(error.contains("no driver speaks `mqtt://`"), "{error}");
         // Too common a name to stand for one protocol.
-        assert!(refused("dtls://h", &Coap.into()).contains("no driver speaks"));
+        let error = refused("dtls://h", &Coap.into());
+        assert!(error.ends_with("write coaps+tcp://h"), "{error}");
         let error = refused("coaps+tcp://h?", &Coap.into());
         let hint = "write coaps+tcp://[USER@]HOST[:PORT][/RESOURCE] (TLS, port 5684)";
         assert!(error.ends_with(hint), "{error}");
         let error = refused("h:5684", &Coap.into());
-        assert!(
-            error.ends_with("addresses begin with coaps+tcp://"),
-            "{error}"
-        );
+        assert!(error.ends_with("write coaps+tcp://h:5684"), "{error}");
     }
 
     #[test]
@@ -326,6 +434,9 @@ mod tests {
             ),
             ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
             ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
+            ("ws://u@h:9001", "mqtt", "ws://h:9001", Some("u")),
+            ("wss://h/", "mqtt", "wss://h:443/", None),
+            ("ws://h:1,2/a/b", "mqtt", "ws://h:1,h:2/a/b", None),
             ("amqp://h", "amqp", "amqp://h:5672", None),
             ("amqp://h/", "amqp", "amqp://h:5672", None),
             ("amqp://h/%2ftest", "amqp", "amqp://h:5672/%2ftest", None),
@@ -339,6 +450,13 @@ mod tests {
             ),
             ("mqtt://h,1884", "mqtt", "mqtt://h:1883,h:1884", None),
             ("nats+tls://u@h", "nats", "nats+tls://h:4222", Some("u")),
+            ("mqtt://a%40b%25@h", "mqtt", "mqtt://h:1883", Some("a@b%")),
+            (
+                "mqtt://[fe80::1%25eth0]:99",
+                "mqtt",
+                "mqtt://[fe80::1%25eth0]:99",
+                None,
+            ),
             ("mqtt://u@a:1,b", "mqtt", "mqtt://a:1,b:1883", Some("u")),
             ("mqtt://[::1]:1,2", "mqtt", "mqtt://[::1]:1,[::1]:2", None),
             (
@@ -384,7 +502,25 @@ mod tests {
             ("mqtt://a+amqp://b", "differs from mqtt://a:1883"),
             ("mqtt://u@a+mqtt://b", "in protocol or user"),
             ("mqtt://a+mqtt://b:0", "is no port"),
-            ("tcp://h", "no driver speaks `tcp://`"),
+            ("mqtt://u@a:1,v@b:2", "it names two users"),
+            ("mqtt://a%4@h", "not percent-encoded"),
+            ("mqtt://[fe80::1]", "name the interface: [fe80::1%eth0]"),
+            ("mqtt://[fe80::1%]", "is no host"),
+            ("tcp://h", "write mqtt://h"),
+            ("tcp://u@h:1884", "write mqtt://u@h:1884"),
+            ("ssl://h:8883", "write mqtts://h:8883"),
+            ("tls://h", "write mqtts://h"),
+            ("tcp://h:5672", "write amqp://h:5672"),
+            ("ssl://h:5671/v", "write amqps://h:5671/v"),
+            ("127.0.0.1:1883", "write mqtt://127.0.0.1:1883"),
+            (
+                "localhost",
+                "write amqp://localhost or mqtt://localhost or nats://localhost or xmpp://localhost",
+            ),
+            ("mqtt-sn://h", "that is MQTT-SN"),
+            ("mqtt+ws://h", "is written ws://"),
+            ("amqp10://h", "that is AMQP 1.0; amqp:// is AMQP 0-9-1"),
+            ("https://h", "a management interface"),
             ("zmq-forwarder+udp://h:1,2", "did you mean `zmq-forwarder+"),
         ];
         for (address, expected) in cases {

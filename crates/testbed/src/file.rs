@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::open_file;
 use crate::spelling::spelling_hint;
+use crate::template;
 pub use counters::{Counter, Counters};
 pub use fault::FileError;
 pub use install::{Install, Maven};
@@ -191,6 +192,15 @@ impl SystemFile {
         let mut system = Self::parse(&text, &name)?;
         system.origin = Origin::File(path.to_owned());
         Ok(system)
+    }
+
+    /// Whether it has a certificate of the run, because it names the placeholder of that: clients then check it by
+    /// that certificate's authority, and by nothing else.
+    pub fn has_certificate(&self) -> bool {
+        let files = self.files.iter().map(|file| &file.content);
+        let templates = files.chain(self.values.values()).chain(&self.run.command);
+        let mut templates = templates.chain(self.run.env.values());
+        templates.any(|text| template::names(text).any(|name| name == template::CERT_FILE))
     }
 
     /// Its behaviour where it was measured not to keep the promise of a capability; `None`

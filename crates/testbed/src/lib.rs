@@ -4,6 +4,7 @@
 //! Linux only: process control and figures come from `/proc`, `prctl` and `clone`.
 
 mod catalog;
+mod certificates;
 mod command;
 mod counters;
 mod domain;
@@ -42,7 +43,7 @@ pub mod template;
 
 pub use catalog::{Catalog, CatalogError};
 pub use counters::{Counting, OwnMemory, SystemCount, SystemCounts};
-pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses};
+pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, with_scheme};
 pub use file::{
     Deviation, FileError, Install, Maven, Probe, SystemFile, SystemKind, UnknownVariant,
 };

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::{Driver, Drivers, Secret, Settings, Target, Tls};
 
+use crate::certificates;
 use crate::domain::Domain;
 use crate::file::{SystemFile, SystemKind, UnknownVariant, When};
 use crate::find::{self, Installation, Missing};
@@ -313,6 +314,13 @@ impl Testbed {
         let mut values = found.values.clone();
         values.insert("dir".into(), folder.path().display().to_string());
         values.extend(ports.values());
+        let mut tls = None;
+        if system.has_certificate() {
+            let made = certificates::write(&fill("{host}", &values), folder.path());
+            let (files, of_run) = made.map_err(|e| folder_error(system, folder.path(), e))?;
+            values.extend(files);
+            tls = Some(of_run);
+        }
 
         let mut record = record(system);
         write_files(system, folder.path(), &mut values, &mut record)
@@ -347,7 +355,10 @@ impl Testbed {
         };
         run_hooks(&plan, When::BeforeStart, false).map_err(hook_error)?;
         let plan = Arc::new(plan);
-        let target = self.target(system, &values, folder.path());
+        let target = Target {
+            tls,
+            ..self.target(system, &values, folder.path())
+        };
         let counters = system.counters.as_ref().map(|c| c.filled(&values));
         let command = record.command.join(" ");
         let numbers = ports.release();

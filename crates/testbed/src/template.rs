@@ -8,8 +8,19 @@ use std::collections::BTreeMap;
 
 /// Placeholders that every system file may use: the executable, the private folder, the user that
 /// pubgauge runs as, the folder of downloaded systems, pubgauge's own program, the application's
-/// settings, and the address at which clients reach the system.
-pub const ALWAYS: [&str; 7] = ["exe", "dir", "user", "cache", "pubgauge", "settings", HOST];
+/// settings, the address at which clients reach the system, and the files of a certificate of the run.
+pub const ALWAYS: [&str; 10] = [
+    "exe", "dir", "user", "cache", "pubgauge", "settings", HOST, CA_FILE, CERT_FILE, KEY_FILE,
+];
+
+/// The placeholder of the certificate of the authority that has signed that of the run.
+pub const CA_FILE: &str = "ca-file";
+
+/// The placeholder of the server's certificate of the run: where a system names it, one is made.
+pub const CERT_FILE: &str = "cert-file";
+
+/// The placeholder of that certificate's private key.
+pub const KEY_FILE: &str = "key-file";
 
 /// The placeholder of the address at which clients reach a system: 127.0.0.1, or that of its host on a
 /// network.

@@ -104,7 +104,7 @@ impl Loop {
             peer.address,
             &peer.session.shown,
             tls,
-            broker.websocket.as_deref(),
+            broker.endpoint.websocket.as_deref(),
             self.collector.status.wire.clone(),
         )?;
         peer.begin(link, now);

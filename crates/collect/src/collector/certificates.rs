@@ -20,28 +20,28 @@ impl Certificates {
     /// # Errors
     /// Files that are missing, unreadable or do not belong together, with the first broker that they are for.
     pub fn read(brokers: &[Broker]) -> Result<Certificates, Error> {
-        let mut shared: Vec<((&Tls, bool), Vec<usize>)> = Vec::new();
+        let mut shared: Vec<(&Tls, Vec<usize>)> = Vec::new();
         for (at, broker) in brokers.iter().enumerate() {
             if !broker.endpoint.encryption.is_on() {
                 continue;
             }
-            let key = (&broker.tls, broker.websocket.is_some());
-            match shared.iter_mut().find(|(other, _)| *other == key) {
+            let files = &broker.tls;
+            match shared.iter_mut().find(|(other, _)| *other == files) {
                 Some((_, members)) => members.push(at),
-                None => shared.push((key, vec![at])),
+                None => shared.push((files, vec![at])),
             }
         }
         let mut places = vec![None; brokers.len()];
-        for ((files, is_websocket), members) in shared {
+        for (files, members) in shared {
             let endpoint = |at: &usize| brokers[*at].endpoint.clone();
             let endpoints: Vec<Endpoint> = members.iter().map(endpoint).collect();
             let host = |nth: usize| endpoints[nth].host.as_str();
-            let alpn: &[u8] = if is_websocket { b"http/1.1" } else { b"mqtt" };
-            let setup = TlsSetup::new(files, &endpoints, host, &[alpn]).map_err(|error| Error {
-                is_input: true,
-                what: format!("{}: {}", endpoints[0].shown, error.what),
-                hint: error.hint,
-            })?;
+            let setup =
+                TlsSetup::new(files, &endpoints, host, &[b"mqtt"]).map_err(|error| Error {
+                    is_input: true,
+                    what: format!("{}: {}", endpoints[0].shown, error.what),
+                    hint: error.hint,
+                })?;
             let setup = Arc::new(setup);
             for (nth, at) in members.into_iter().enumerate() {
                 places[at] = Some((setup.clone(), nth));

@@ -19,6 +19,7 @@ const ADDRESSING: Addressing = Addressing {
             encryption: Encryption::None,
             usual_port: Some(1883),
             path: None,
+            websocket: None,
         },
         Scheme {
             name: "mqtts",
@@ -26,32 +27,29 @@ const ADDRESSING: Addressing = Addressing {
             encryption: Encryption::Tls,
             usual_port: Some(8883),
             path: None,
+            websocket: None,
         },
         Scheme {
-            name: WEBSOCKET[0],
+            name: "ws",
             also: &[],
             encryption: Encryption::None,
             usual_port: Some(80),
             path: Some("PATH"),
+            websocket: USUAL_PATH,
         },
         Scheme {
-            name: WEBSOCKET[1],
+            name: "wss",
             also: &[],
             encryption: Encryption::Tls,
             usual_port: Some(443),
             path: Some("PATH"),
+            websocket: USUAL_PATH,
         },
     ],
 };
 
-/// The schemes of MQTT over WebSocket (5.0 §6), whose ports are those of RFC 6455 §3.
-const WEBSOCKET: [&str; 2] = ["ws", "wss"];
-
 /// The path that is asked for where an address has none, as most brokers have it.
-const USUAL_PATH: &str = "mqtt";
-
-/// How a path is written.
-const WEBSOCKET_HINT: &str = "such as \"wss://HOST/mqtt\"";
+const USUAL_PATH: Option<&str> = Some("/mqtt");
 
 /// A broker, and what opens it.
 #[derive(Clone, Debug)]
@@ -62,8 +60,6 @@ pub struct Broker {
     pub password: Option<Secret>,
     /// The certificates for it.
     pub tls: Tls,
-    /// URL that the WebSocket handshake asks for, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
-    pub websocket: Option<String>,
 }
 
 impl Broker {
@@ -77,9 +73,7 @@ impl Broker {
             hint: error.hint,
             is_input: true,
         })?;
-        let websocket = websocket_url(url, &endpoint);
         Ok(Broker {
-            websocket: websocket.map_err(|what| Error::input(what, WEBSOCKET_HINT))?,
             endpoint,
             password,
             tls,
@@ -124,7 +118,6 @@ pub(super) fn brokers(
         let steps = ["brokers", &nth];
         if let Some(endpoint) = endpoint(url, &steps, &brokers, faults) {
             brokers.push(Broker {
-                websocket: websocket(url, &endpoint, &steps, faults),
                 endpoint,
                 password: password.clone(),
                 tls: tls.clone(),
@@ -158,37 +151,6 @@ fn endpoint(url: &str, steps: &[&str], others: &[Broker], faults: &mut Faults) -
         return None;
     }
     Some(endpoint)
-}
-
-/// The URL that the WebSocket handshake asks for; `None` where MQTT is spoken over TCP.
-fn websocket(
-    url: &str,
-    endpoint: &Endpoint,
-    steps: &[&str],
-    faults: &mut Faults,
-) -> Option<String> {
-    let asked_for = websocket_url(url, endpoint);
-    let told = asked_for.map_err(|message| faults.add(steps, message, Some(WEBSOCKET_HINT)));
-    told.ok().flatten()
-}
-
-/// The URL that is asked for at an address, if it is one of WebSocket.
-///
-/// # Errors
-/// That its path cannot be asked for, in words.
-fn websocket_url(url: &str, endpoint: &Endpoint) -> Result<Option<String>, String> {
-    let Some((scheme, place)) = url.split_once("://") else {
-        return Ok(None);
-    };
-    if !WEBSOCKET.contains(&scheme) {
-        return Ok(None);
-    }
-    let path = place.split_once('/').map_or(USUAL_PATH, |(_, path)| path);
-    let shown = &endpoint.shown;
-    let url = format!("{shown}/{path}");
-    crate::link::websocket::check(&url)
-        .map_err(|error| format!("the path of {shown} cannot be asked for: {error}"))?;
-    Ok(Some(url))
 }
 
 /// A broker with a table of its own, which is the `nth`.
@@ -239,7 +201,6 @@ fn with_table(
     Broker {
         password,
         tls: tls(&written, &at("tls"), folder, faults),
-        websocket: websocket(&table.address, &endpoint, &at("address"), faults),
         endpoint,
     }
 }
@@ -263,6 +224,7 @@ fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) ->
     }
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
     Tls {
+        ca_pem: None,
         ca_file: file(&written.ca),
         cert_file: file(&written.cert),
         key_file: file(&written.key),

@@ -145,6 +145,7 @@ fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<Tls> {
     }
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
     Some(Tls {
+        ca_pem: None,
         ca_file: file(&tls.ca),
         cert_file: file(&tls.cert),
         key_file: file(&tls.key),

@@ -18,8 +18,8 @@ use crate::Error;
 use crate::collector::Certificates;
 use crate::config::Broker;
 use crate::link::Link;
-use crate::random::random;
 use crate::status::Wire;
+use pubgauge_net::random::random;
 
 /// Most messages that are not acknowledged, whatever the broker allows.
 const WINDOW: usize = 1000;
@@ -95,15 +95,12 @@ impl Publisher {
         tls: Option<Box<rustls::ClientConnection>>,
         stop: &AtomicBool,
     ) -> Result<Publisher, String> {
-        let Broker {
-            endpoint,
-            websocket,
-            ..
-        } = &target.broker;
+        let Broker { endpoint, .. } = &target.broker;
+        let url = endpoint.websocket.as_deref();
         let (shown, wire) = (endpoint.shown.clone(), Arc::<Wire>::default());
         let now = Instant::now();
         let mut publisher = Publisher {
-            link: Link::begin(address, &shown, tls, websocket.as_deref(), wire)?,
+            link: Link::begin(address, &shown, tls, url, wire)?,
             shown,
             version: target.version,
             allowed: Allowed {

@@ -8,7 +8,7 @@ use pubgauge_mqtt_codec::{EncodeError, Packet, Publish, QoS, ReasonCode, Version
 use serde::{Deserialize, Serialize};
 
 use crate::config;
-use crate::random::random;
+use pubgauge_net::random::random;
 
 /// How long after a later one has come one that has not is waited for: a cluster may deliver out of order for a moment.
 const GRACE: Duration = Duration::from_secs(10);

@@ -40,6 +40,7 @@ const PLAIN: Scheme = Scheme {
     encryption: Encryption::None,
     usual_port: Some(5672),
     path: Some("VIRTUAL-HOST"),
+    websocket: None,
 };
 
 /// A fleet without clients.

@@ -6,7 +6,9 @@
 //! - connecting, and the memory of idle connections, at 15,000 connections to a server in another
 //!   process (this program started again) that answers CONNECT and nothing else;
 //! - publishing over 15,000 connections in turn, each message alone on its connection, 50 together each millisecond,
-//!   against `write()` in the same order on as many bare connections.
+//!   against `write()` in the same order on as many bare connections;
+//! - publishing and receiving over WebSocket, against the same over TCP: flat out, where many messages share a frame that
+//!   goes out and each that comes has one of its own, as mosquitto sends them, and one at a time.
 //!
 //! CPU time is that of the measured thread (`CLOCK_THREAD_CPUTIME_ID`); publisher and receiver
 //! run on threads of their own. Figures of a busy machine scatter: trust the ratios.
@@ -25,6 +27,8 @@ use pubgauge_testing::bench::{
 };
 use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::{config, confined, native};
+use tungstenite::WebSocket;
+use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
@@ -47,6 +51,7 @@ fn main() {
         ("receive", receiving),
         ("idle", idle_connections),
         ("lone", lone_messages),
+        ("websocket", websocket),
     ]);
 }
 
@@ -77,12 +82,16 @@ impl Events for Sink {
 }
 
 fn open(port: u16, version: &str, clients: usize) -> Box<dyn Fleet> {
+    open_at(&format!("mqtt://127.0.0.1:{port}"), version, clients)
+}
+
+fn open_at(url: &str, version: &str, clients: usize) -> Box<dyn Fleet> {
     let mut settings = Settings::default();
     native(&mut settings, "mqtt", "version", version.into());
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients,
-        ..config(Target::single(format!("mqtt://127.0.0.1:{port}")), settings)
+        ..config(Target::single(url), settings)
     };
     MqttDriver.open(config).expect("the fleet opens")
 }
@@ -106,7 +115,8 @@ fn publishing() {
     let port = broker.port;
     for (version_name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
         let rounds = Rounds::run(ROUNDS, |_| {
-            let ours = on_a_thread(move || publish_by_fleet(port, version_name));
+            let url = format!("mqtt://127.0.0.1:{port}");
+            let ours = on_a_thread(move || publish_by_fleet(&url, version_name, 256));
             [on_a_thread(move || publish_by_write(port, version)), ours]
         });
         let [plain, ours] = rounds.medians(|rate| *rate);
@@ -124,9 +134,10 @@ fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     std::thread::spawn(work).join().expect("the thread ends")
 }
 
-/// Messages per CPU-second of this thread through the fleet: those given to the kernel.
-fn publish_by_fleet(port: u16, version: &str) -> f64 {
-    let mut fleet = open(port, version, 1);
+/// Messages per CPU-second of this thread through the fleet: those given to the kernel. So many are published between two
+/// looks at the fleet.
+fn publish_by_fleet(url: &str, version: &str, burst: u32) -> f64 {
+    let mut fleet = open_at(url, version, 1);
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("fleet".into())).expect("it begins");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
@@ -139,7 +150,10 @@ fn publish_by_fleet(port: u16, version: &str) -> f64 {
     while start.elapsed() < ROUND {
         // The engine stamps a batch at a time when it runs flat out.
         let now = Clock::Monotonic.now();
-        for _ in 0..256 {
+        if burst == 1 {
+            poll(&mut *fleet, &mut sink, 0);
+        }
+        for _ in 0..burst {
             let head = header(now, sequence);
             let body = filler.body(0, sequence, PAYLOAD);
             match fleet.publish(client, topic, Payload { head: &head, body }, 0) {
@@ -197,7 +211,7 @@ fn template(version: Version) -> PublishTemplate {
 fn receiving() {
     for (name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
         let rates: Vec<f64> = (0..ROUNDS)
-            .map(|_| on_a_thread(move || receive(name, version)))
+            .map(|_| on_a_thread(move || receive(name, version, false)))
             .collect();
         println!(
             "receive 64 B QoS 0 with the header decoded, MQTT {name}: {:.2} M msgs/CPU-s (bar 4, with the engine's ledger and histogram on top)",
@@ -206,38 +220,43 @@ fn receiving() {
     }
 }
 
-fn receive(name: &'static str, version: Version) -> f64 {
+fn receive(name: &'static str, version: Version, over_websocket: bool) -> f64 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let sender = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the fleet connects");
-        let mut buf = [0; 512];
-        let _ = stream.read(&mut buf).expect("a CONNECT");
+        let (stream, _) = listener.accept().expect("the fleet connects");
+        let mut server = match over_websocket {
+            true => Server::accept(stream),
+            false => Server::Plain(stream),
+        };
+        server.next();
         let v5 = version == Version::V5;
-        let connack: &[u8] = if v5 {
-            &[0x20, 3, 0, 0, 0]
-        } else {
-            &[0x20, 2, 0, 0]
-        };
-        stream.write_all(connack).expect("it is taken");
-        let n = stream.read(&mut buf).expect("a SUBSCRIBE");
-        let id = [buf[2], buf[3]];
-        assert!(n > 4);
-        let suback: &[u8] = if v5 {
-            &[0x90, 4, id[0], id[1], 0, 0]
-        } else {
-            &[0x90, 3, id[0], id[1], 0]
-        };
-        stream.write_all(suback).expect("it is taken");
+        server.send(match v5 {
+            true => &[0x20, 3, 0, 0, 0],
+            false => &[0x20, 2, 0, 0],
+        });
+        let subscribe = server.next();
+        let id = [subscribe[2], subscribe[3]];
+        server.send(match v5 {
+            true => &[0x90, 4, id[0], id[1], 0, 0],
+            false => &[0x90, 3, id[0], id[1], 0],
+        });
         let (template, mut batch) = (template(version), Vec::new());
         for sequence in 0..1000 {
-            template.append(&mut batch, 0, &header(1, sequence), &[7; PAYLOAD - 16]);
+            let mut packet = Vec::new();
+            template.append(&mut packet, 0, &header(1, sequence), &[7; PAYLOAD - 16]);
+            if over_websocket {
+                batch.extend([0x82, packet.len() as u8]);
+            }
+            batch.append(&mut packet);
         }
         let start = Instant::now();
+        let stream = server.stream();
         // The receiver ends the connection.
         while start.elapsed() < ROUND * 2 && stream.write_all(&batch).is_ok() {}
     });
-    let mut fleet = open(port, name, 1);
+    let scheme = if over_websocket { "ws" } else { "mqtt" };
+    let mut fleet = open_at(&format!("{scheme}://127.0.0.1:{port}"), name, 1);
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("receiver".into())).expect("it begins");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
@@ -255,6 +274,88 @@ fn receive(name: &'static str, version: Version) -> f64 {
     drop(fleet);
     sender.join().expect("the sender ends");
     rate
+}
+
+/// The other end of a connection, whose packets come one at a time.
+enum Server {
+    Plain(TcpStream),
+    WebSocket(WebSocket<TcpStream>),
+}
+
+impl Server {
+    fn accept(stream: TcpStream) -> Server {
+        #[allow(clippy::result_large_err)] // As the library has it.
+        let answer = |_: &Request, mut answer: Response| -> Result<Response, ErrorResponse> {
+            let name = "mqtt".parse().expect("a name");
+            answer.headers_mut().insert("Sec-WebSocket-Protocol", name);
+            Ok(answer)
+        };
+        Server::WebSocket(tungstenite::accept_hdr(stream, answer).expect("it is asked for"))
+    }
+
+    fn next(&mut self) -> Vec<u8> {
+        match self {
+            Server::Plain(stream) => {
+                let mut buf = vec![0; 512];
+                let len = stream.read(&mut buf).expect("a packet");
+                buf.truncate(len);
+                buf
+            }
+            Server::WebSocket(socket) => socket.read().expect("a packet").into_data().to_vec(),
+        }
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        match self {
+            Server::Plain(stream) => stream.write_all(packet).expect("it is taken"),
+            Server::WebSocket(socket) => {
+                let message = tungstenite::Message::binary(packet.to_vec());
+                socket.send(message).expect("it is taken");
+            }
+        }
+    }
+
+    fn stream(&mut self) -> &mut TcpStream {
+        match self {
+            Server::Plain(stream) => stream,
+            Server::WebSocket(socket) => socket.get_mut(),
+        }
+    }
+}
+
+fn websocket() {
+    let port = pubgauge_testing::free_port();
+    let broker = Mosquitto::start_with(&format!(
+        "allow_anonymous true\nlog_type none\nlistener {port} 127.0.0.1\nprotocol websockets"
+    ));
+    let urls = [broker.address(), format!("ws://127.0.0.1:{port}")];
+    let told = |what: &str, rounds: Rounds<f64>| {
+        let [plain, ours] = rounds.medians(|rate| *rate);
+        // Of processor time for each message.
+        let ratio = rounds.ratio(|rate| 1.0 / *rate);
+        println!(
+            "{what}: {:.3} us of CPU for each message over TCP, {:.3} us over WebSocket; ratio {:.2} ({:.2} to {:.2}; bar 1.3)",
+            1e6 / plain,
+            1e6 / ours,
+            ratio.median,
+            ratio.min,
+            ratio.max
+        );
+    };
+    for (what, burst) in [
+        ("publish 64 B flat out", 256),
+        ("publish 64 B one at a time", 1),
+    ] {
+        let rounds = Rounds::run(ROUNDS, |_| {
+            urls.clone()
+                .map(|url| on_a_thread(move || publish_by_fleet(&url, "5", burst)))
+        });
+        told(what, rounds);
+    }
+    let rounds = Rounds::run(ROUNDS, |_| {
+        [false, true].map(|over| on_a_thread(move || receive("5", Version::V5, over)))
+    });
+    told("receive 64 B, each in a frame of its own", rounds);
 }
 
 fn raise_file_limit() {

@@ -33,7 +33,24 @@ pub(crate) const ADDRESSING: Addressing = Addressing {
             usual_port: Some(8883),
             ..PLAIN
         },
+        WEBSOCKET,
+        Scheme {
+            name: "wss",
+            encryption: Encryption::Tls,
+            usual_port: Some(443),
+            ..WEBSOCKET
+        },
     ],
+};
+
+/// MQTT over WebSocket (5.0 §6), at the ports of RFC 6455 §3 and the path that most brokers have.
+const WEBSOCKET: Scheme = Scheme {
+    name: "ws",
+    also: &[],
+    encryption: Encryption::None,
+    usual_port: Some(80),
+    path: Some("PATH"),
+    websocket: Some("/mqtt"),
 };
 
 const PLAIN: Scheme = Scheme {
@@ -42,6 +59,7 @@ const PLAIN: Scheme = Scheme {
     encryption: Encryption::None,
     usual_port: Some(1883),
     path: None,
+    websocket: None,
 };
 
 /// A fleet without clients.
@@ -105,6 +123,7 @@ impl Mqtt {
 impl Protocol for Mqtt {
     type Client = MqttClient;
     const PING: &'static str = "PINGREQ";
+    const SUBPROTOCOL: &'static str = "mqtt";
     const TURNED_AWAY: [&'static str; 2] = ["before its CONNACK", "this version of MQTT"];
 
     fn client(&mut self, spec: &ClientSpec) -> Result<MqttClient, DriverError> {

@@ -24,8 +24,8 @@ const TERMS: Terms = Terms {
     protocol: "MQTT",
     units: "packets",
     unit: "packet",
-    tcp: "TCP; with TLS where the endpoint is mqtts://",
-    not_tcp: "this driver speaks MQTT over TCP (mqtt://) and TLS (mqtts://) only",
+    tcp: "TCP; with TLS where the endpoint is mqtts:// or wss://, in frames of WebSocket where it is ws:// or wss://",
+    not_tcp: "this driver speaks MQTT over TCP (mqtt://), TLS (mqtts://) and WebSocket (ws://, wss://) only",
 };
 
 /// The settings as the fleet uses them.

@@ -35,6 +35,7 @@ const PLAIN: Scheme = Scheme {
     encryption: Encryption::None,
     usual_port: Some(4222),
     path: None,
+    websocket: None,
 };
 
 /// Owner of all topics: clients publish to the same subjects, and no topic belongs to one client.

@@ -31,6 +31,7 @@ const PLAIN: Scheme = Scheme {
     encryption: Encryption::None,
     usual_port: Some(5222),
     path: Some("DOMAIN"),
+    websocket: None,
 };
 
 /// A server's addresses, resolved.

@@ -49,6 +49,7 @@ const TCP: Scheme = Scheme {
     encryption: Encryption::None,
     usual_port: None,
     path: None,
+    websocket: None,
 };
 
 const IPC: Scheme = Scheme {

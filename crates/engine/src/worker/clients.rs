@@ -93,7 +93,6 @@ impl Worker {
         let described = &workload.devices[device as usize];
         let mut spec = ClientSpec {
             name: described.name.clone(),
-            source: self.source(device),
             will: described.will.as_deref().map(|will| Will {
                 topic: will.topic.clone(),
                 payload: will.payload.clone(),
@@ -107,6 +106,7 @@ impl Worker {
             spec.publishes |= !link.subscribes;
             spec.subscribes |= link.subscribes || ping_pong;
         }
+        spec.source = self.source(device, spec.subscribes && !spec.publishes);
         if self.traits.publishers_first && spec.subscribes {
             spec.peers = self.peers_of(device);
         }
@@ -114,11 +114,11 @@ impl Worker {
     }
 
     /// A source address of its own for each [`PER_SOURCE`] clients beyond the first, where the
-    /// endpoint is on loopback.
-    fn source(&self, device: u32) -> Option<std::net::IpAddr> {
+    /// place that it connects to is on loopback.
+    fn source(&self, device: u32, only_subscribes: bool) -> Option<std::net::IpAddr> {
         let endpoint = self.context.target.endpoints.first()?;
         let block = device / PER_SOURCE;
-        (is_on_loopback(endpoint) && block > 0).then(|| {
+        (block > 0 && is_on_loopback(endpoint, only_subscribes)).then(|| {
             std::net::IpAddr::from([127, 0, (1 + block / 250) as u8, (1 + block % 250) as u8])
         })
     }

@@ -6,6 +6,7 @@ use pubgauge_driver::ClientSpec;
 
 use crate::event_loop::{ConnectionPhase, Marks};
 use crate::out::{Out, OutPool};
+use crate::websocket::WebSocket;
 
 /// How far a client has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,13 @@ impl State {
             State::Greeting | State::Connected | State::Closing => ConnectionPhase::Up,
         }
     }
+}
+
+/// What lies between a protocol and its socket.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub tls: Option<Box<rustls::ClientConnection>>,
+    pub websocket: Option<WebSocket>,
 }
 
 /// A client; `C` is what its protocol keeps of it. An idle one has no buffers.
@@ -71,7 +79,7 @@ pub struct FleetClient<C> {
     /// The beginning of a unit whose rest has not come.
     #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 24.
     pub(super) inbox: Option<Box<Vec<u8>>>,
-    pub(super) tls: Option<Box<rustls::ClientConnection>>,
+    pub(super) layers: Option<Box<Layers>>,
     /// The address that it connects from: its number in [`super::Shared::sources`], from 1; 0 for any.
     pub(super) source: u32,
     /// Its name, as in [`ClientSpec::name`].
@@ -101,7 +109,7 @@ impl<C> FleetClient<C> {
             last_received_ms: 0,
             out: None,
             inbox: None,
-            tls: None,
+            layers: None,
             source: 0,
             name: spec.name.as_str().into(),
             own,
@@ -121,12 +129,49 @@ impl<C> FleetClient<C> {
 
     /// Whether it has TLS, its handshake done or not.
     pub fn has_tls(&self) -> bool {
-        self.tls.is_some()
+        self.tls().is_some()
     }
 
     /// Whether the handshake of TLS is not done yet.
     pub fn is_in_handshake(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+        self.tls().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Whether the server has not accepted WebSocket yet.
+    pub(super) fn is_beginning_websocket(&self) -> bool {
+        let websocket = self.layers.as_ref().and_then(|l| l.websocket.as_ref());
+        websocket.is_some_and(WebSocket::is_beginning)
+    }
+
+    pub(super) fn tls(&self) -> Option<&rustls::ClientConnection> {
+        self.layers.as_ref()?.tls.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn tls_mut(&mut self) -> Option<&mut rustls::ClientConnection> {
+        self.layers.as_mut()?.tls.as_deref_mut()
+    }
+
+    #[inline]
+    pub(super) fn websocket_mut(&mut self) -> Option<&mut WebSocket> {
+        self.layers.as_mut()?.websocket.as_mut()
+    }
+
+    /// Puts what waits and is in no frame of WebSocket into frames, if there is WebSocket and it is accepted. It is not
+    /// closed by a frame of its own: the protocol's last words end the connection (MQTT 5.0 §3.14.4), and servers drop
+    /// the acknowledgements that are on their way where a frame closes it.
+    #[inline]
+    pub(super) fn frame(&mut self) {
+        let Some(layers) = &mut self.layers else {
+            return;
+        };
+        let Some(websocket) = layers.websocket.as_mut().filter(|w| !w.is_beginning()) else {
+            return;
+        };
+        if let Some(out) = &mut self.out {
+            websocket.frame(&mut out.bytes, out.framed);
+            out.framed = out.bytes.len();
+        }
     }
 
     /// Forgets the connection. Returns the messages that would have been settled by writing them.
@@ -140,7 +185,7 @@ impl<C> FleetClient<C> {
         self.half_closed = false;
         self.due_ms = 0;
         self.inbox = None;
-        self.tls = None;
+        self.layers = None;
         match self.out.take() {
             Some(out) => {
                 let messages = u64::from(out.messages);

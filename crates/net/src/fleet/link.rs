@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::event_loop::Reports;
 use crate::out::{Out, OutPool};
 use crate::timers::Timers;
+use crate::websocket::WebSocket;
 use crate::{login, tls};
 
 /// State that all clients of a fleet share, whatever their protocol, apart from the sockets.
@@ -224,7 +225,21 @@ impl<'a, C> ClientLink<'a, C> {
             Some(setup) => setup.begin(usize::from(self.client.place)),
             None => return Err(self.broken("TLS is not set up")),
         };
-        self.client.tls = Some(begun.map_err(|error| self.broken(error))?);
+        let tls = begun.map_err(|error| self.broken(error))?;
+        self.client.layers.get_or_insert_default().tls = Some(tls);
+        Ok(())
+    }
+
+    /// Asks the server for WebSocket; the protocol begins once it has accepted.
+    pub(super) fn begin_websocket(&mut self, subprotocol: &str) -> Result<(), Broken> {
+        let Some(url) = self.endpoint().websocket.clone() else {
+            return Ok(());
+        };
+        let out = self.out();
+        let begun = WebSocket::begin(&url, subprotocol, &mut out.bytes);
+        out.framed = out.bytes.len();
+        let websocket = begun.map_err(|why| self.broken(why))?;
+        self.client.layers.get_or_insert_default().websocket = Some(websocket);
         Ok(())
     }
 

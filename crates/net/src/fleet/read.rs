@@ -21,6 +21,9 @@ const READ_PAUSE: usize = 4 * OUT_CAP;
 /// is given only as its bytes come in.
 const GROWTH: usize = 1 << 20;
 
+/// What to look at where WebSocket does not begin.
+const WEBSOCKET_PORT: &str = "does the server speak WebSocket at this port, at this path, with TLS if it is wss://? Its other ports are others";
+
 /// Reads of one TLS connection in a row before other clients are read from.
 const TLS_READS: usize = 16;
 
@@ -74,6 +77,11 @@ impl<P: Protocol> TcpFleet<P> {
         if link.client.is_in_handshake() {
             return Broken::new(tls::ended_early(link.display_endpoint()));
         }
+        if link.client.is_beginning_websocket() {
+            return link.broken(format_args!(
+                "the server closed the connection in place of beginning WebSocket\n  hint: {WEBSOCKET_PORT}"
+            ));
+        }
         let greeting = link.client.state == State::Greeting;
         if greeting && let Some(failure) = protocol.turned_away(&link, reset) {
             return Broken::new(failure);
@@ -104,7 +112,7 @@ impl<P: Protocol> TcpFleet<P> {
     }
 
     fn read(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
-        if self.clients[id.0 as usize].tls.is_some() {
+        if self.clients[id.0 as usize].has_tls() {
             return self.read_tls(id, events);
         }
         let (io, filled) = self.take_in(id, events, plain)?;
@@ -119,7 +127,8 @@ impl<P: Protocol> TcpFleet<P> {
     fn read_tls(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
         for _ in 0..TLS_READS {
             let client = &mut self.clients[id.0 as usize];
-            let (Some(fd), Some(tls)) = (&client.fd, &mut client.tls) else {
+            let tls = client.layers.as_mut().and_then(|l| l.tls.as_mut());
+            let (Some(fd), Some(tls)) = (&client.fd, tls) else {
                 return Ok(Arrived::Drained);
             };
             let read = match tls::read(fd.as_fd(), tls, &mut self.shared.wire.received) {
@@ -142,7 +151,7 @@ impl<P: Protocol> TcpFleet<P> {
                 return Ok(Arrived::Ended);
             }
             // The handshake, and answers that waited for it.
-            let tls = self.clients[id.0 as usize].tls.as_ref();
+            let tls = self.clients[id.0 as usize].tls();
             if tls.is_some_and(|tls| tls.wants_write()) && self.flush(id).is_err() {
                 return Ok(Arrived::Drained);
             }
@@ -184,6 +193,14 @@ impl<P: Protocol> TcpFleet<P> {
             return Ok((io, false));
         };
         self.mark_alive(id);
+        let mut carried = n;
+        if self.clients[id.0 as usize].layers.is_some() {
+            carried = self.unframe(id, kept, n, None)?;
+            if carried == 0 {
+                self.clients[id.0 as usize].inbox = inbox.take();
+                return self.check_websocket(id).map(|()| (io, n == room));
+            }
+        }
         events.arrived();
         let mut link = ClientLink {
             id,
@@ -191,11 +208,12 @@ impl<P: Protocol> TcpFleet<P> {
             shared: &mut self.shared,
             tls: self.tls.as_ref(),
         };
-        let bytes = &self.buf[..kept + n];
+        let bytes = &self.buf[..kept + carried];
         let used = self.protocol.receive(&mut link, bytes, events)?;
         if used < bytes.len() {
             link.client.inbox = Some(Box::new(bytes[used..].to_vec()));
         }
+        self.check_websocket(id)?;
         Ok((io, n == room))
     }
 
@@ -217,10 +235,14 @@ impl<P: Protocol> TcpFleet<P> {
         let client = &mut self.clients[id.0 as usize];
         let io = read(client, &mut self.shared.wire, &mut inbox[kept..]);
         let n = if let Io::Done(n) = io { n } else { 0 };
-        inbox.truncate(kept + n);
+        let mut carried = n;
         if n > 0 {
             self.mark_alive(id);
+            if self.clients[id.0 as usize].layers.is_some() {
+                carried = self.unframe(id, kept, n, Some(&mut inbox))?;
+            }
         }
+        inbox.truncate(kept + carried);
         let mut used = 0;
         if n > 0 && whole.is_none_or(|whole| inbox.len() >= whole) {
             events.arrived();
@@ -232,7 +254,71 @@ impl<P: Protocol> TcpFleet<P> {
             _ if used == inbox.len() => None,
             _ => Some(Box::new(inbox[used..].to_vec())),
         };
+        self.check_websocket(id)?;
         Ok((io, n == room))
+    }
+
+    /// Takes the frames of WebSocket away, if there is such, from `n` bytes that came to the shared buffer, or to `large`,
+    /// behind `kept` of them. Returns how many are left; they stand where the frames stood.
+    fn unframe(
+        &mut self,
+        id: ClientId,
+        kept: usize,
+        n: usize,
+        large: Option<&mut Vec<u8>>,
+    ) -> Result<usize, Broken> {
+        let buffer = large.map_or(&mut self.buf[..], |large| &mut large[..]);
+        let came = &mut buffer[kept..kept + n];
+        let client = &mut self.clients[id.0 as usize];
+        let has_tls = client.has_tls();
+        let Some(websocket) = client.websocket_mut() else {
+            return Ok(n);
+        };
+        let was_beginning = websocket.is_beginning();
+        if was_beginning && !has_tls && tls::looks_like_tls(came) {
+            let shown = &self.shared.endpoints[usize::from(client.place)].shown;
+            return Err(Broken::new(tls::unexpected(shown)));
+        }
+        let taken = websocket.take(came);
+        let (has_begun, owes_pong) = (
+            was_beginning && !websocket.is_beginning(),
+            websocket.owes_pong(),
+        );
+        let (protocol, mut link) = self.link(id);
+        let carried = taken.map_err(|why| match was_beginning {
+            true => link.broken(format_args!("{why}\n  hint: {WEBSOCKET_PORT}")),
+            false => link.protocol_broken(why, "what is between may be at fault, too"),
+        })?;
+        if has_begun {
+            protocol.greet(&mut link)?;
+        }
+        if owes_pong {
+            link.out();
+            link.client.frame();
+            if let Some(out) = &mut link.client.out
+                && let Some(layers) = &mut link.client.layers
+                && let Some(websocket) = &mut layers.websocket
+            {
+                websocket.answer(&mut out.bytes);
+                out.framed = out.bytes.len();
+            }
+        }
+        Ok(carried)
+    }
+
+    /// Fails where the server has closed WebSocket.
+    fn check_websocket(&mut self, id: ClientId) -> Result<(), Broken> {
+        let client = &mut self.clients[id.0 as usize];
+        let closed = client
+            .websocket_mut()
+            .and_then(|websocket| websocket.closed());
+        let Some(code) = closed else {
+            return Ok(());
+        };
+        let code = code.map_or(String::new(), |code| format!(" (close code {code})"));
+        Err(self.link(id).1.broken(format_args!(
+            "the server closed WebSocket{code}\n  hint: it was stopped, or threw this client out: its log may say why"
+        )))
     }
 }
 
@@ -249,7 +335,7 @@ fn plain<C>(client: &mut FleetClient<C>, wire: &mut WireBytes, buf: &mut [u8]) -
 
 /// Decrypted bytes, which were counted as they came.
 fn plaintext<C>(client: &mut FleetClient<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
-    match client.tls.as_mut().map(|tls| tls.reader().read(buf)) {
+    match client.tls_mut().map(|tls| tls.reader().read(buf)) {
         Some(Ok(n @ 1..)) => Io::Done(n),
         // Nothing for now, or the end, which the socket reports too.
         _ => Io::WouldBlock,

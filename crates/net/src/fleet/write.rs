@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 use rustix::net::{Shutdown, shutdown};
 
+use super::client::Layers;
 use super::{Broken, CONNECT_TIMEOUT_MS, Protocol, State, TcpFleet};
 use crate::event_loop::{ConnectionPhase, Driven, EventLoop, Marks, Reports};
 use crate::out::{OUT_CAP, WriteOutcome, after_write, write_out};
@@ -99,7 +100,12 @@ impl<P: Protocol> TcpFleet<P> {
         }
         self.event_loop.watch(&fd, id)?;
         client.fd = Some(fd);
-        client.tls = tls;
+        client.layers = tls.map(|tls| {
+            Box::new(Layers {
+                tls: Some(tls),
+                websocket: None,
+            })
+        });
         client.state = State::Connecting;
         client.epoch += 1;
         self.link(id).1.set_timer(CONNECT_TIMEOUT_MS);
@@ -120,7 +126,11 @@ impl<P: Protocol> TcpFleet<P> {
             )));
         }
         link.client.state = State::Greeting;
-        protocol.greet(&mut link)?;
+        if link.endpoint().websocket.is_some() {
+            link.begin_websocket(P::SUBPROTOCOL)?;
+        } else {
+            protocol.greet(&mut link)?;
+        }
         // A failure to write has failed the client already.
         let _ = self.flush(id);
         Ok(())
@@ -174,11 +184,12 @@ impl<P: Protocol> TcpFleet<P> {
     #[inline]
     pub(super) fn write(&mut self, id: ClientId) -> WriteOutcome {
         let client = &mut self.clients[id.0 as usize];
+        client.frame();
         let Some(fd) = &client.fd else {
             return WriteOutcome::default();
         };
-        let (tls, out) = (client.tls.as_deref_mut(), client.out.as_deref_mut());
-        let written = write_out(fd.as_fd(), tls, out);
+        let tls = client.layers.as_mut().and_then(|l| l.tls.as_deref_mut());
+        let written = write_out(fd.as_fd(), tls, client.out.as_deref_mut());
         if written.sent > 0 {
             self.shared.wire.sent += written.sent;
             self.shared.writes += written.writes;
@@ -211,7 +222,8 @@ impl<P: Protocol> TcpFleet<P> {
             self.fail(id, Broken::new(failure));
             return Err(WriteFailed);
         }
-        let (tls, pool) = (client.tls.as_deref(), &mut self.shared.pool);
+        let tls = client.layers.as_ref().and_then(|l| l.tls.as_deref());
+        let pool = &mut self.shared.pool;
         self.shared.unsettled -= after_write(&mut client.out, tls, stuck, pool);
         if P::HALF_CLOSES && client.state == State::Closing && client.out.is_none() {
             self.half_close(id);
@@ -228,7 +240,8 @@ impl<P: Protocol> TcpFleet<P> {
             return;
         };
         client.half_closed = true;
-        if let Some(tls) = &mut client.tls {
+        let tls = client.layers.as_mut().and_then(|l| l.tls.as_mut());
+        if let Some(tls) = tls {
             let mut wire = Wire {
                 fd: fd.as_fd(),
                 moved: 0,
@@ -273,6 +286,9 @@ impl<P: Protocol> TcpFleet<P> {
                     continue;
                 }
                 State::Connecting => "no TCP connection".into(),
+                State::Greeting if link.client.is_beginning_websocket() => {
+                    "no answer to the request for WebSocket".into()
+                }
                 State::Greeting => protocol.waits_for(&link.client.own),
             };
             let broken = link.broken(format_args!(

@@ -22,6 +22,7 @@ const ADDRESSING: Addressing = Addressing {
         encryption: Encryption::None,
         usual_port: None,
         path: None,
+        websocket: None,
     }],
 };
 

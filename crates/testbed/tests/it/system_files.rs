@@ -403,6 +403,8 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
             "persistent-on-changes",
             "queues-100",
             "queues-unlimited",
+            "tls",
+            "ws",
         ]
     );
     assert!(of("zeromq-direct").found && of("reference-broker").found);

@@ -26,6 +26,7 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
     };
     let login = &args.login;
     let tls = Tls {
+        ca_pem: None,
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),

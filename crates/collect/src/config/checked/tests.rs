@@ -331,11 +331,11 @@ fn addresses_of_websocket_have_ports_of_http_and_a_path() {
     ] {
         let broker = of(url).unwrap().brokers.remove(0);
         assert_eq!(
-            (broker.endpoint.port, &*broker.websocket.unwrap()),
+            (broker.endpoint.port, &*broker.endpoint.websocket.unwrap()),
             (port, asked)
         );
     }
-    assert_eq!(of("mqtts://h").unwrap().brokers[0].websocket, None);
+    assert_eq!(of("mqtts://h").unwrap().brokers[0].endpoint.websocket, None);
     for (url, words) in [
         ("ws://h/a b", "1:12: the path of ws://h cannot be asked for"),
         ("ws://u:secret@h/a", "1:12: an MQTT endpoint has a password"),

@@ -10,3 +10,4 @@ mod resources;
 mod scripted;
 mod security;
 mod sockets;
+mod websocket;

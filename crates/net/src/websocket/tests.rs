@@ -24,6 +24,14 @@ fn open() -> WebSocket {
     }
 }
 
+/// Takes in a part of what a server sends; what it carries is appended to `input`.
+fn take(socket: &mut WebSocket, input: &mut Vec<u8>, part: &[u8]) -> Result<(), String> {
+    let mut part = part.to_vec();
+    let kept = socket.take(&mut part)?;
+    input.extend_from_slice(&part[..kept]);
+    Ok(())
+}
+
 /// What frames of a client carry.
 fn unmasked(mut bytes: &[u8]) -> Vec<(OpCode, Vec<u8>)> {
     let mut all = Vec::new();
@@ -59,12 +67,10 @@ fn accepts(key: &str) -> String {
 /// What becomes of an answer to a request that comes in parts of so many bytes.
 fn answered(answer: impl Fn(&str) -> Vec<u8>, part: usize) -> Result<(WebSocket, Vec<u8>), String> {
     let mut request = Vec::new();
-    let mut socket = WebSocket::begin("ws://h:80/mqtt?a=b", &mut request).unwrap();
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut socket = WebSocket::begin("ws://h:80/mqtt?a=b", "mqtt", &mut request).unwrap();
+    let mut input = Vec::new();
     for part in answer(&key(&request)).chunks(part) {
-        let at = input.len();
-        input.extend_from_slice(part);
-        socket.take(&mut input, at, &mut out)?;
+        take(&mut socket, &mut input, part)?;
     }
     Ok((socket, input))
 }
@@ -72,7 +78,8 @@ fn answered(answer: impl Fn(&str) -> Vec<u8>, part: usize) -> Result<(WebSocket,
 #[test]
 fn a_request_asks_for_mqtt_and_what_follows_the_answer_is_taken() {
     let mut request = Vec::new();
-    let mut socket = WebSocket::begin("wss://h.example:8084/a/b?c=d", &mut request).unwrap();
+    let mut socket =
+        WebSocket::begin("wss://h.example:8084/a/b?c=d", "mqtt", &mut request).unwrap();
     let text = String::from_utf8(request.clone()).unwrap();
     assert!(text.starts_with("GET /a/b?c=d HTTP/1.1\r\n"), "{text}");
     for line in [
@@ -82,17 +89,18 @@ fn a_request_asks_for_mqtt_and_what_follows_the_answer_is_taken() {
     ] {
         assert!(text.contains(&format!("\r\n{line}\r\n")), "{text}");
     }
-    // Nothing goes out before it is accepted.
-    let (mut plain, mut out) = (b"connect".to_vec(), Vec::new());
-    socket.send(&mut plain, &mut out);
-    assert_eq!((&plain[..], &out[..]), (&b"connect"[..], &b""[..]));
-    let mut input = accepts(&key(&request)).into_bytes();
-    input.extend(sent(2, true, b"connack"));
-    socket.take(&mut input, 0, &mut out).unwrap();
+    assert!(socket.is_beginning());
+    let mut input = Vec::new();
+    let mut answer = accepts(&key(&request)).into_bytes();
+    answer.extend(sent(2, true, b"connack"));
+    take(&mut socket, &mut input, &answer).unwrap();
     assert_eq!(input, b"connack");
-    socket.send(&mut plain, &mut out);
+    assert!(!socket.is_beginning());
+    let mut out = b"beforeconnect".to_vec();
+    socket.frame(&mut out, 6);
+    assert_eq!(&out[..6], b"before");
     assert_eq!(
-        unmasked(&out),
+        unmasked(&out[6..]),
         [(OpCode::Data(Data::Binary), b"connect".to_vec())]
     );
     for part in [1, 2, 7, 10_000] {
@@ -173,7 +181,7 @@ fn frames_that_a_server_may_not_send_are_told() {
         (sent(9, true, &[0; 126]), "not short"),
     ] {
         let mut input = bytes;
-        let told = open().take(&mut input, 0, &mut Vec::new()).unwrap_err();
+        let told = open().take(&mut input).unwrap_err();
         assert!(told.to_lowercase().contains(words), "{words}: {told}");
     }
 }
@@ -183,25 +191,29 @@ fn a_frame_of_any_length_takes_no_memory() {
     let mut socket = open();
     let mut header = vec![0x82, 127];
     header.extend((u64::MAX >> 1).to_be_bytes());
-    let (mut input, mut out) = (header, Vec::new());
-    socket.take(&mut input, 0, &mut out).unwrap();
+    assert_eq!(socket.take(&mut header), Ok(0));
     let mut part = vec![7; 1 << 20];
     for _ in 0..64 {
-        socket.take(&mut part, 0, &mut out).unwrap();
-        assert_eq!(part.len(), 1 << 20, "what it carries is whoever takes it's");
+        let carried = socket.take(&mut part);
+        assert_eq!(
+            carried,
+            Ok(1 << 20),
+            "what it carries is whoever takes it's"
+        );
     }
-    let kept = socket.frames.capacity();
-    assert!(kept <= 256 && out.is_empty(), "{kept}");
+    assert!(socket.frames.capacity() == 0 && !socket.owes_pong());
     // Of a flood of pings the last one is answered.
     let mut socket = open();
     let mut pings = sent(9, true, &[1; 125]).repeat(1000);
     pings.extend(sent(9, true, b"last"));
-    socket.take(&mut pings, 0, &mut out).unwrap();
+    assert_eq!(socket.take(&mut pings), Ok(0));
+    let mut out = Vec::new();
+    socket.answer(&mut out);
     assert_eq!(
         unmasked(&out),
         [(OpCode::Control(Control::Pong), b"last".to_vec())]
     );
-    assert!(pings.is_empty());
+    assert!(!socket.owes_pong());
 }
 
 #[test]
@@ -214,13 +226,28 @@ fn nothing_is_taken_from_behind_the_end() {
         sent(2, true, b"b"),
     ]
     .concat();
-    socket.take(&mut input, 0, &mut Vec::new()).unwrap();
-    assert_eq!((&input[..], socket.closed()), (&b"a"[..], Some(Some(1008))));
+    assert_eq!(socket.take(&mut input), Ok(1));
+    assert_eq!(
+        (&input[..1], socket.closed()),
+        (&b"a"[..], Some(Some(1008)))
+    );
     let mut socket = open();
-    socket
-        .take(&mut sent(8, true, b""), 0, &mut Vec::new())
-        .unwrap();
+    socket.take(&mut sent(8, true, b"")).unwrap();
     assert_eq!(socket.closed(), Some(None));
+}
+
+#[test]
+fn long_bytes_go_out_in_frames_that_servers_take() {
+    for len in [0, 1, 125, 126, MOST, MOST + 1, 3 * MOST, 3 * MOST + 126] {
+        let plain: Vec<u8> = (0..len).map(|n| n as u8).collect();
+        let mut out = [b"x", &plain[..]].concat();
+        open().frame(&mut out, 1);
+        let frames = unmasked(&out[1..]);
+        assert_eq!(frames.len(), len.div_ceil(MOST), "{len} bytes");
+        assert!(frames.iter().all(|(_, one)| one.len() <= MOST));
+        let carried: Vec<u8> = frames.into_iter().flat_map(|(_, one)| one).collect();
+        assert!(carried == plain && out[0] == b'x', "{len} bytes");
+    }
 }
 
 proptest! {
@@ -243,11 +270,9 @@ proptest! {
                 }
             }
         }
-        let (mut socket, mut input, mut out) = (open(), b"before".to_vec(), Vec::new());
+        let (mut socket, mut input) = (open(), b"before".to_vec());
         for part in bytes.chunks(part) {
-            let at = input.len();
-            input.extend_from_slice(part);
-            socket.take(&mut input, at, &mut out).unwrap();
+            take(&mut socket, &mut input, part).unwrap();
         }
         prop_assert_eq!(&input[..6], b"before");
         prop_assert_eq!(&input[6..], &carried[..]);
@@ -255,10 +280,9 @@ proptest! {
 
     #[test]
     fn no_bytes_of_a_server_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), accepted in any::<bool>()) {
-        let mut socket = if accepted { open() } else { WebSocket::begin("ws://h/", &mut Vec::new()).unwrap() };
+        let mut socket = if accepted { open() } else { WebSocket::begin("ws://h/", "mqtt", &mut Vec::new()).unwrap() };
         let mut input = bytes;
-        let len = input.len();
-        let _ = socket.take(&mut input, 0, &mut Vec::new());
-        prop_assert!(input.len() <= len);
+        let carried = socket.take(&mut input);
+        prop_assert!(carried.is_err() || carried.is_ok_and(|carried| carried <= input.len()));
     }
 }

@@ -12,14 +12,29 @@ use tungstenite::http::Uri;
 /// Most bytes of the answer, as HTTP servers themselves bound it.
 const MOST: usize = 16 << 10;
 
-/// The name of MQTT among what is spoken over WebSocket (MQTT 5.0 §6, MQTT-6.0.0-3).
-const SUBPROTOCOL: &str = "mqtt";
-
 /// Between the request and the answer.
 pub struct Handshake {
-    machine: Box<MidHandshake<ClientHandshake<Memory>>>,
+    machine: MidHandshake<ClientHandshake<Memory>>,
+    subprotocol: Box<str>,
     /// The answer, as far as it came.
     answer: Vec<u8>,
+}
+
+/// How far the answer came.
+pub enum Answered {
+    /// More of it is to come.
+    Partly(Box<Handshake>),
+    /// The server has accepted; from there on stands what it sent then.
+    Accepted {
+        /// Index into the bytes that were taken.
+        rest: usize,
+    },
+}
+
+impl std::fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handshake")
+    }
 }
 
 /// Whether a request can be made of an address.
@@ -27,27 +42,28 @@ pub struct Handshake {
 /// # Errors
 /// Why it cannot.
 pub fn check(url: &str) -> Result<(), String> {
-    request(url).map(drop)
+    request(url, "").map(drop)
 }
 
-fn request(url: &str) -> Result<Request, String> {
+fn request(url: &str, subprotocol: &str) -> Result<Request, String> {
     let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
-    let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
+    let request = ClientRequestBuilder::new(uri).with_sub_protocol(subprotocol);
     request
         .into_client_request()
         .map_err(|error| error.to_string())
 }
 
 impl Handshake {
-    pub fn begin(url: &str, out: &mut Vec<u8>) -> Result<Handshake, String> {
+    pub fn begin(url: &str, subprotocol: &str, out: &mut Vec<u8>) -> Result<Handshake, String> {
         let cannot = |error: Error| format!("WebSocket cannot begin: {error}");
-        let begun = ClientHandshake::start(Memory::default(), request(url)?, None);
+        let begun = ClientHandshake::start(Memory::default(), request(url, subprotocol)?, None);
         // It has the request written, and waits for the answer.
         match begun.map_err(cannot)?.handshake() {
             Err(HandshakeError::Interrupted(mut machine)) => {
                 out.append(&mut machine.get_mut().get_mut().written);
                 Ok(Handshake {
-                    machine: Box::new(machine),
+                    machine,
+                    subprotocol: subprotocol.into(),
                     answer: Vec::new(),
                 })
             }
@@ -56,25 +72,20 @@ impl Handshake {
         }
     }
 
-    /// Takes the answer from `bytes`, from `from` on, and leaves there what stands behind it. Itself, if not all of it came.
+    /// Takes the answer from `bytes`, as far as it came.
     ///
     /// # Errors
-    /// Why that is no answer with which MQTT can begin.
-    pub fn take(mut self, bytes: &mut Vec<u8>, from: usize) -> Result<Option<Handshake>, String> {
+    /// Why that is no answer with which anything can begin.
+    pub fn take(mut self: Box<Self>, bytes: &[u8]) -> Result<Answered, String> {
         let before = self.answer.len();
-        self.answer.extend(bytes.drain(from..));
-        let is_http = self
-            .answer
-            .iter()
-            .zip(b"HTTP/")
-            .all(|(one, other)| one == other);
-        if !is_http {
+        self.answer.extend_from_slice(bytes);
+        let mut beginning = self.answer.iter().zip(b"HTTP/");
+        if !beginning.all(|(one, other)| one == other) {
             return Err("what answers is no HTTP server".into());
         }
         let from = before.saturating_sub(3);
-        let end = self.answer[from..]
-            .windows(4)
-            .position(|four| four == b"\r\n\r\n");
+        let mut fours = self.answer[from..].windows(4);
+        let end = fours.position(|four| four == b"\r\n\r\n");
         let Some(end) = end.map(|at| from + at + 4).filter(|end| *end <= MOST) else {
             if self.answer.len() >= MOST {
                 return Err(format!(
@@ -82,20 +93,20 @@ impl Handshake {
                     MOST >> 10
                 ));
             }
-            return Ok(Some(self));
+            return Ok(Answered::Partly(self));
         };
-        bytes.extend(self.answer.drain(end..));
+        self.answer.truncate(end);
         self.machine.get_mut().get_mut().unread = io::Cursor::new(self.answer);
         match self.machine.handshake() {
-            Ok(_) => Ok(None),
-            Err(HandshakeError::Failure(error)) => Err(refusal(&error)),
+            Ok(_) => Ok(Answered::Accepted { rest: end - before }),
+            Err(HandshakeError::Failure(error)) => Err(refusal(&error, &self.subprotocol)),
             Err(HandshakeError::Interrupted(_)) => Err("what answers is no HTTP server".into()),
         }
     }
 }
 
 /// Why a connection is not accepted, in words.
-fn refusal(error: &Error) -> String {
+fn refusal(error: &Error, subprotocol: &str) -> String {
     match error {
         Error::Http(answer) => {
             format!(
@@ -105,7 +116,7 @@ fn refusal(error: &Error) -> String {
         }
         Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
             SubProtocolError::NoSubProtocol | SubProtocolError::InvalidSubProtocol,
-        )) => "the server has WebSocket there, and no MQTT (subprotocol `mqtt`)".into(),
+        )) => format!("the server has WebSocket there, without the subprotocol `{subprotocol}`"),
         other => format!("the server does not begin WebSocket as it should: {other}"),
     }
 }

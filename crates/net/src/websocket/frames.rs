@@ -12,10 +12,11 @@ const HEADER: usize = 14;
 const CONTROL: u64 = 125;
 
 /// Where in the frames the bytes are that come next. A frame may be of any length: of its payload nothing is kept here.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Frames {
-    /// A header of which not all came.
-    header: Vec<u8>,
+    /// A header of which not all came: so many bytes of it.
+    header: [u8; HEADER],
+    header_len: u8,
     /// The frame whose payload comes, and the bytes of it that are still to come.
     frame: Option<(OpCode, u64)>,
     /// A message goes on with the next frame.
@@ -29,13 +30,13 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Takes the frames away from `bytes`, from `from` on: what MQTT has in them moves together there. Nothing is taken
-    /// from behind the end of the connection.
+    /// Takes the frames away from `bytes`, which begin at `from`: what they carry moves together at the beginning of
+    /// `bytes`. How many bytes that are. Nothing is taken from behind the end of the connection.
     ///
     /// # Errors
     /// Describes what the protocol does not allow.
-    pub fn take(&mut self, bytes: &mut Vec<u8>, from: usize) -> Result<(), String> {
-        let (mut read, mut kept) = (from, from);
+    pub fn take(&mut self, bytes: &mut [u8], from: usize) -> Result<usize, String> {
+        let (mut read, mut kept) = (from, 0);
         while self.closed.is_none() {
             let Some((opcode, left)) = &mut self.frame else {
                 match self.begin(&bytes[read..])? {
@@ -61,36 +62,60 @@ impl Frames {
             let opcode = *opcode;
             self.finish_frame(opcode);
         }
-        bytes.truncate(kept);
-        Ok(())
+        Ok(kept)
+    }
+
+    /// Whether a ping is to be answered.
+    #[inline]
+    pub fn has_ping(&self) -> bool {
+        self.ping.is_some()
     }
 
     /// The payload of the ping that is to be answered: of several the last one, which answers them all (§5.5.3).
-    pub fn ping(&mut self) -> Option<Vec<u8>> {
+    pub fn take_ping(&mut self) -> Option<Vec<u8>> {
         self.ping.take()
     }
 
-    /// Bytes that it has memory for.
+    /// Bytes that it has memory for beside itself.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
-        self.header.capacity() + self.control.capacity()
+        self.control.capacity()
     }
 
     /// Begins the next frame. How many bytes its header has here; none if not all of it came.
     fn begin(&mut self, bytes: &[u8]) -> Result<Option<usize>, String> {
-        let before = self.header.len();
-        let more = bytes.len().min(HEADER - before);
-        self.header.extend_from_slice(&bytes[..more]);
-        let mut cursor = Cursor::new(&self.header);
-        let parsed = FrameHeader::parse(&mut cursor).map_err(|error| error.to_string())?;
-        let Some((header, len)) = parsed else {
-            return Ok(None);
+        let before = usize::from(self.header_len);
+        let parse = |bytes: &[u8]| {
+            let mut cursor = Cursor::new(bytes);
+            let parsed = FrameHeader::parse(&mut cursor).map_err(|error| error.to_string())?;
+            Ok::<_, String>(parsed.map(|parsed| (parsed, cursor.position() as usize)))
         };
-        let taken = cursor.position() as usize - before;
-        self.header.clear();
-        self.check(&header, len)?;
+        // Most headers come whole; of others the bytes are gathered.
+        if before == 0
+            && let Some(((header, len), taken)) = parse(bytes)?
+        {
+            return self.begin_with(&header, len).map(|()| Some(taken));
+        }
+        let more = bytes.len().min(HEADER - before);
+        self.header[before..before + more].copy_from_slice(&bytes[..more]);
+        let gathered = self.header;
+        match parse(&gathered[..before + more])? {
+            Some(((header, len), taken)) => {
+                self.header_len = 0;
+                self.begin_with(&header, len)?;
+                Ok(Some(taken - before))
+            }
+            None => {
+                self.header_len = (before + more) as u8;
+                Ok(None)
+            }
+        }
+    }
+
+    fn begin_with(&mut self, header: &FrameHeader, len: u64) -> Result<(), String> {
+        self.check(header, len)?;
         self.frame = Some((header.opcode, len));
-        Ok(Some(taken))
+        Ok(())
     }
 
     fn check(&mut self, header: &FrameHeader, len: u64) -> Result<(), String> {
@@ -112,7 +137,7 @@ impl Frames {
                 self.goes_on = !header.is_final;
                 Ok(())
             }
-            OpCode::Data(_) => Err("a frame of text: MQTT has binary ones (5.0 §6)".into()),
+            OpCode::Data(_) => Err("a frame of text, where binary ones are due".into()),
             OpCode::Control(_) if !header.is_final || len > CONTROL => {
                 refused("a frame about the connection that is not short (RFC 6455 §5.5)")
             }
