@@ -5,6 +5,7 @@ use pubgauge_results::store::NewRun;
 use pubgauge_runner::trial::now;
 use pubgauge_study::{Plan, without_claims};
 use pubgauge_testbed::{load_average, machine_facts};
+use pubgauge_workload::trace::Remarks;
 use serde_json::{Value, json};
 
 use crate::{Prepared, capabilities, specs};
@@ -57,10 +58,13 @@ pub fn resolved(plan: &Plan) -> Value {
     });
     // The study has the names of the files alone.
     if !plan.traces.is_empty() {
-        let traces = plan
-            .traces
-            .iter()
-            .map(|trace| json!({ "readings": trace.readings.len(), "crc32": trace.checksum() }));
+        let traces = plan.traces.iter().map(|trace| {
+            let mut told = json!({ "readings": trace.readings.len(), "crc32": trace.checksum() });
+            if trace.remarks != Remarks::default() {
+                told["remarks"] = json!(trace.remarks);
+            }
+            told
+        });
         resolved["traces"] = traces.collect();
     }
     resolved

@@ -1,4 +1,4 @@
-//! `pubgauge trace`: inspects recorded traces, and makes them from ordinary CSV.
+//! `pubgauge trace`: inspects recorded traces, and makes them from ordinary files.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use pubgauge_command::exit::{Ending, FINE};
 use pubgauge_workload::SECOND;
-use pubgauge_workload::trace::{OnChange, Trace, TraceColumn, TraceFormat, TraceSource};
+use pubgauge_workload::trace::{OnChange, Remarks, Trace, TraceColumn, TraceFormat, TraceSource};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, TraceVerb};
@@ -69,8 +69,8 @@ struct About {
     size_largest_bytes: u32,
     /// Messages too short for the header of pubgauge, which are padded when replayed.
     below_minimum: u64,
-    /// Messages left out as unchanged.
-    left_out: u64,
+    /// How the trace differs from its files.
+    remarks: Remarks,
     /// Where the trace was written.
     written_to: Option<PathBuf>,
 }
@@ -89,7 +89,7 @@ impl About {
             size_median_bytes: at(0.5),
             size_largest_bytes: at(1.0),
             below_minimum: trace.below_minimum,
-            left_out: trace.left_out,
+            remarks: trace.remarks.clone(),
             written_to: written_to.map(Path::to_owned),
         }
     }
@@ -110,11 +110,9 @@ impl About {
                 self.below_minimum
             ));
         }
-        if self.left_out > 0 {
-            out.push_str(&format!(
-                "{} messages were left out as unchanged\n",
-                self.left_out
-            ));
+        for sentence in self.remarks.sentences() {
+            out.push_str(&sentence);
+            out.push('\n');
         }
         if let Some(path) = &self.written_to {
             out.push_str(&format!("written to {}\n", path.display()));
@@ -128,8 +126,14 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
     Ok(TraceFormat {
         delimiter: args.delimiter,
         header: args.no_header.then_some(false),
+        columns: args.columns,
+        comment: args.comment,
+        skip_lines: args.skip_lines,
         time: column(&args.time),
+        date: args.date.as_ref().map(column),
         time_format: quantity("--time-format", &args.time_format)?,
+        time_zone: quantity("--time-zone", &args.time_zone)?,
+        decimal: args.decimal,
         device: args.device.as_ref().map(column),
         device_from_file: args.device_from_file.clone(),
         topic: args.topic.as_ref().map(column),
@@ -143,6 +147,9 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
             members.collect()
         }),
         payload: args.payload.as_ref().map(column),
+        payload_as: quantity("--payload-as", &args.payload_as)?,
+        qos: args.qos.as_ref().map(column),
+        retain: args.retain.as_ref().map(column),
         skip_incomplete: args.skip_incomplete.then_some(true),
         drop_repeats: args.drop_repeats.as_ref().map(column),
         on_change: args

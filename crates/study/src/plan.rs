@@ -145,6 +145,7 @@ impl Study {
             found.retain(|clash| told.insert((clash.path.clone(), clash.message.clone())));
             found.splice(0..0, traces.found.drain(..));
             held.append(&mut traces.open);
+            all_notes.extend(std::mem::take(&mut traces.notes));
             if !found.is_empty() {
                 return Err(self.clashed(&tree, &found));
             }

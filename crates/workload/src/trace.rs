@@ -2,8 +2,8 @@
 //!
 //! The plain format is CSV with a header or NDJSON, with the fields `time` (RFC 3339, or seconds
 //! since 1970), `device`, and either `size` in bytes or `payload`, and optionally `topic`.
-//! Other CSV is converted while it is read, as a [`TraceFormat`] says. Gzip is recognised by its
-//! first bytes.
+//! Other CSV is converted while it is read, as a [`TraceFormat`] says, and so are other objects: one on each line, or a
+//! list of them. Gzip is recognised by its first bytes, and other forms are refused by their names.
 
 mod builder;
 mod convert;
@@ -11,18 +11,22 @@ pub mod days;
 mod format;
 mod last_sent;
 mod read;
+mod remarks;
 mod source;
 mod time;
+mod zone;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::units::{MIN_SIZE, Nanos, SECOND};
-pub use builder::TraceReading;
-use builder::{Builder, NONE, SHIFT};
-pub use format::{OnChange, TraceColumn, TraceFormat};
+use builder::{Builder, SHIFT};
+pub use builder::{Manner, TraceReading};
+pub use format::{OnChange, PayloadText, TraceColumn, TraceFormat};
+pub use remarks::{CutFile, Remarks};
 pub use source::{TraceError, TraceSource};
 pub use time::TimeFormat;
+pub use zone::ZoneName;
 
 /// A recorded trace in memory, in order of time.
 #[derive(Debug)]
@@ -39,8 +43,8 @@ pub struct Trace {
     payloads: Vec<Arc<[u8]>>,
     /// Readings shorter than [`MIN_SIZE`], which are padded to it.
     pub below_minimum: u64,
-    /// Readings that `drop-repeats` or `on-change` left out.
-    pub left_out: u64,
+    /// How the trace differs from its files.
+    pub remarks: Remarks,
     by_device: OnceLock<ByDevice>,
     checksum: OnceLock<u32>,
 }
@@ -72,20 +76,23 @@ impl Trace {
             sum.update(payload);
         }
         for reading in &self.readings {
-            let TraceReading {
-                at,
-                device,
-                size,
-                topic,
-                payload,
-            } = *reading;
+            let absent = u32::MAX;
+            let parts = [
+                reading.device,
+                reading.size,
+                reading.topic().unwrap_or(absent),
+                reading.payload().unwrap_or(absent),
+            ];
             let mut bytes = [0; 24];
-            bytes[..8].copy_from_slice(&at.to_le_bytes());
-            let parts = [device, size, topic, payload];
+            bytes[..8].copy_from_slice(&reading.at.to_le_bytes());
             for (place, part) in bytes[8..].chunks_exact_mut(4).zip(parts) {
                 place.copy_from_slice(&part.to_le_bytes());
             }
             sum.update(&bytes);
+            let manner = reading.manner();
+            if !manner.is_unknown() {
+                sum.update(format!("{manner:?}").as_bytes());
+            }
         }
         sum.finalize()
     }
@@ -149,21 +156,19 @@ impl Trace {
 
     /// The topic of a reading, if it was recorded.
     pub fn topic(&self, reading: &TraceReading) -> Option<&str> {
-        self.topics.get(reading.topic as usize).map(String::as_str)
+        self.topics
+            .get(reading.topic()? as usize)
+            .map(String::as_str)
     }
 
     /// The payload of a reading, if it was recorded.
     pub fn payload(&self, reading: &TraceReading) -> Option<&Arc<[u8]>> {
-        self.payloads.get(reading.payload as usize)
+        self.payloads.get(reading.payload()? as usize)
     }
 
     /// Number of the reading's topic, 0 if it has none.
     pub(crate) fn topic_number(&self, reading: &TraceReading) -> u32 {
-        if reading.topic == NONE {
-            0
-        } else {
-            reading.topic
-        }
+        reading.topic().unwrap_or(0)
     }
 
     /// The readings of one device, in order of time.
@@ -209,6 +214,11 @@ impl Trace {
         let mut header = vec!["time", "device", "size"];
         header.extend(with_topic.then_some("topic"));
         header.extend(with_payload.then_some("payload"));
+        let manners = || self.readings.iter().map(TraceReading::manner);
+        let with_qos = manners().any(|manner| manner.qos.is_some());
+        let with_retain = manners().any(|manner| manner.retain.is_some());
+        header.extend(with_qos.then_some("qos"));
+        header.extend(with_retain.then_some("retain"));
         csv.write_record(&header)?;
         for reading in &self.readings {
             let time = time::format_rfc3339(self.start + reading.at as i64);
@@ -221,6 +231,12 @@ impl Trace {
             if with_payload {
                 record.push(self.payload(reading).map_or(&[][..], |payload| payload));
             }
+            let Manner { qos, retain } = reading.manner();
+            let qos = qos.map(|qos| qos.to_string()).unwrap_or_default();
+            let retain = retain.map(|retain| u8::from(retain).to_string());
+            let retain = retain.unwrap_or_default();
+            record.extend(with_qos.then_some(qos.as_bytes()));
+            record.extend(with_retain.then_some(retain.as_bytes()));
             csv.write_byte_record(&csv::ByteRecord::from(record))?;
         }
         csv.flush()
@@ -256,7 +272,7 @@ impl Builder {
             readings: self.readings,
             payloads: self.payloads,
             below_minimum,
-            left_out: self.left_out,
+            remarks: self.remarks,
             by_device: OnceLock::new(),
             checksum: OnceLock::new(),
         })

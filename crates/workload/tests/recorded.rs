@@ -145,7 +145,7 @@ fn smart_meters() {
     }];
     let changes = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(changes.readings.len(), 433_111);
-    assert_eq!(changes.left_out, 1_632_552 - 433_111);
+    assert_eq!(changes.remarks.unchanged, 1_632_552 - 433_111);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn cameras() {
             ..by_epoch()
         },
     );
-    assert_eq!(distinct.left_out, 21);
+    assert_eq!(distinct.remarks.unchanged, 21);
     let webcam = read("webcam_feed_sizes_19d.csv", by_epoch());
     assert_eq!(webcam.readings.len(), 1479);
     let helios = read(

@@ -14,32 +14,41 @@ use super::Output;
 pub enum TraceVerb {
     /// Check a recorded trace and say what is in it.
     Show {
-        /// Trace file: CSV or NDJSON, gzip accepted.
+        /// Trace file: CSV, NDJSON or a list of JSON objects, also as mosquitto_sub writes them (-F %j); gzip accepted.
         file: PathBuf,
         /// Options of output.
         #[command(flatten)]
         output: Output,
     },
-    /// Convert ordinary CSV files to a recorded trace.
+    /// Convert ordinary files of CSV or JSON to a recorded trace.
     Convert(Box<ConvertArgs>),
 }
 
 /// `pubgauge trace convert`.
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// CSV files; gzip accepted; merged in order of time.
+    /// Files of CSV, NDJSON or a list of JSON objects; gzip accepted; merged in order of time.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Where to write the trace (CSV; compressed if the name ends in .gz).
     #[arg(short, long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Column with the time: its name, or its number from 1.
+    /// Column with the time: its name, or its number from 1; of JSON the name of a field, or a JSON Pointer.
     #[arg(long, value_name = "COLUMN")]
     pub time: String,
-    /// How the time is written: epoch-s, epoch-ms, rfc3339, ymd-hms, dmy-hms, or a strptime
-    /// pattern such as "%d.%m.%Y %H:%M".
+    /// Column with the date, where the time of day stands in one of its own.
+    #[arg(long, value_name = "COLUMN")]
+    pub date: Option<String>,
+    /// How the time is written: epoch-s, epoch-ms, epoch-us, epoch-ns, serial-date, rfc3339, ymd-hms, dmy-hms, or a
+    /// strptime pattern such as "%d.%m.%Y %H:%M".
     #[arg(long, value_name = "FORMAT")]
     pub time_format: Option<String>,
+    /// Zone of times that name none: Europe/Berlin, or +02:00; UTC if absent.
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    pub time_zone: Option<String>,
+    /// The mark of decimals in times and numbers, such as a comma.
+    #[arg(long, value_name = "CHARACTER")]
+    pub decimal: Option<char>,
     /// Column with the device.
     #[arg(long, value_name = "COLUMN")]
     pub device: Option<String>,
@@ -61,12 +70,30 @@ pub struct ConvertArgs {
     /// Column with the payload itself.
     #[arg(long, value_name = "COLUMN")]
     pub payload: Option<String>,
-    /// Character between columns.
-    #[arg(long, value_name = "CHARACTER")]
+    /// How the payload is written: text, hex or base64; text if absent.
+    #[arg(long, value_name = "FORM")]
+    pub payload_as: Option<String>,
+    /// Column with the quality of service: 0, 1 or 2.
+    #[arg(long, value_name = "COLUMN")]
+    pub qos: Option<String>,
+    /// Column that says whether the message was retained: 0 or 1, false or true.
+    #[arg(long, value_name = "COLUMN")]
+    pub retain: Option<String>,
+    /// Character between columns; `tab` for a tabulator.
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     pub delimiter: Option<char>,
     /// The files have no header line.
     #[arg(long)]
     pub no_header: bool,
+    /// How many columns files without a header have, where nothing is to be taken from those behind the payload.
+    #[arg(long, value_name = "NUMBER", requires = "no_header")]
+    pub columns: Option<u32>,
+    /// Pass over lines that begin with this character.
+    #[arg(long, value_name = "CHARACTER")]
+    pub comment: Option<char>,
+    /// Pass over so many lines at the top of each file.
+    #[arg(long, value_name = "NUMBER")]
+    pub skip_lines: Option<u32>,
     /// Of NDJSON: leave out objects that lack a field which is named.
     #[arg(long)]
     pub skip_incomplete: bool,
@@ -83,6 +110,16 @@ pub struct ConvertArgs {
     /// Options of output.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// The character between columns.
+fn delimiter(text: &str) -> Result<char, String> {
+    match text {
+        "tab" | "\\t" => Ok('\t'),
+        _ => text
+            .parse()
+            .map_err(|_| "one character is expected, or `tab`".into()),
+    }
 }
 
 /// Processor time that a message may be made to cost the reference broker.

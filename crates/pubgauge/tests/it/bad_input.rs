@@ -136,16 +136,21 @@ fn traces_that_are_wrong() {
             .unwrap();
     }
     let zipped = zipped.finish().unwrap();
-    let cases: [(&str, Vec<u8>, &[&str]); 2] = [
+    let cases: [(&str, Vec<u8>, &[&str]); 3] = [
         (
             "disordered.csv",
             right.replace("3.0", "1.5").into(),
             &[":4", "order"],
         ),
         (
-            "half.csv.gz",
-            zipped[..zipped.len() / 2].to_vec(),
-            &["half.csv.gz:"],
+            "packed.csv.bz2",
+            b"BZh91AY&SY".to_vec(),
+            &["compressed with bzip2", "bzip2 -dc"],
+        ),
+        (
+            "damaged.csv.gz",
+            [&zipped[..zipped.len() / 2], &[0; 40_000]].concat(),
+            &["damaged.csv.gz:", "damaged after line"],
         ),
     ];
     for (name, bytes, words) in cases {

@@ -28,6 +28,7 @@ mod pairs;
 mod planted;
 mod profiles;
 mod real_time;
+mod recordings;
 mod runs;
 mod scratch;
 mod snapshots;

@@ -1,5 +1,7 @@
 //! Topics and subscriptions of each device, from flow patterns and topic templates.
 
+mod shared;
+
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
@@ -479,6 +481,20 @@ fn by_filters(
         .enumerate()
     {
         let filled: Vec<String> = filters.iter().map(|f| template.fill(f, values)).collect();
+        let (named, filled) = match shared::taken_apart(filled) {
+            Ok(parts) => parts,
+            Err(message) => {
+                clashes.hinted("subscribe", message, Some(shared::HINT.into()));
+                return Vec::new();
+            }
+        };
+        if let (Some(group), Some(FlowPattern::Shared)) = (&named, file.pattern) {
+            let message = format!(
+                "pattern shared already deals the subscribers out to groups, and `$share/{group}/` names one; leave one of them out"
+            );
+            clashes.hinted("subscribe", message, Some(shared::HINT.into()));
+            return Vec::new();
+        }
         for filter in &filled {
             if let Some(fault) = filter_fault(filter) {
                 clashes.add("subscribe", format!("`{filter}` cannot be used: {fault}"));
@@ -487,7 +503,8 @@ fn by_filters(
         }
         for copy in 0..copies {
             let group = (file.pattern == Some(FlowPattern::Shared))
-                .then(|| format!("{}-group-{nth}-{}", slug(name), copy % groups));
+                .then(|| format!("{}-group-{nth}-{}", slug(name), copy % groups))
+                .or_else(|| named.clone());
             subscribers.push((filled.clone(), group));
         }
         if subscribers.len() > MAX_DEVICES as usize {

@@ -22,6 +22,8 @@ pub(crate) struct Traces<'a> {
     checksums: HashMap<String, u32>,
     /// Errors in them.
     pub(crate) found: Vec<Clash>,
+    /// How those that were read differ from their files, in words.
+    pub(crate) notes: Vec<String>,
 }
 
 impl<'a> Traces<'a> {
@@ -34,6 +36,7 @@ impl<'a> Traces<'a> {
             devices: HashMap::new(),
             checksums: HashMap::new(),
             found: Vec::new(),
+            notes: Vec::new(),
         };
         for (name, file) in files {
             let mut clashes = Clashes::new(&["trace", name], &mut traces.found);
@@ -76,6 +79,9 @@ impl<'a> Traces<'a> {
             Ok(trace) => {
                 let devices = trace.devices.len() as u32;
                 self.checksums.insert(name.to_string(), trace.checksum());
+                let sentences = trace.remarks.sentences().into_iter();
+                self.notes
+                    .extend(sentences.map(|sentence| format!("trace {name}: {sentence}")));
                 self.open.push(trace);
                 Some(devices)
             }

@@ -161,6 +161,17 @@ fn patterns() {
     assert_ne!(groups[0], groups[1]);
     assert_eq!(shared.check().expect("sound").parties.len(), 2);
 
+    // MQTT's own words for a group.
+    let named = flow("topic = \"a/b\"\nsubscribe = \"$share/g/a/#\"\nsubscribers = 3");
+    assert_eq!(filters(&named), [["a/#"], ["a/#"], ["a/#"]]);
+    let groups = named.flows[0]
+        .subscribers
+        .iter()
+        .map(|s| s.group.as_deref());
+    assert_eq!(groups.collect::<Vec<_>>(), [Some("g"); 3]);
+    let parties = named.check().expect("sound").parties;
+    assert_eq!((parties.len(), parties[0].members.len()), (1, 3));
+
     let idle = flow("publishers = 0\nsubscribers = 5");
     assert_eq!((idle.flows[0].publishers.len(), idle.devices.len()), (0, 5));
     let deaf = flow("publishers = 5\nsubscribers = 0");

@@ -77,6 +77,8 @@ fn each_mistake_has_its_message() {
         ("wildcard in a topic", flow("topic = \"site/+\"")),
         ("bad filter", flow("topic = \"site\"\nsubscribe = \"site/#/x\"")),
         ("filters that overlap", flow("topic = \"site/a\"\nsubscribe = [\"site/+\", \"+/a\"]")),
+        ("filters of two groups", flow("topic = \"site/a\"\nsubscribe = [\"$share/g/site/+\", \"$share/h/site/b\"]")),
+        ("filter of a group and pattern", flow("pattern = \"shared\"\ntopic = \"site/a\"\nsubscribe = \"$share/g/site/+\"")),
         ("filter and pattern", flow("pattern = \"1-1\"\nsubscribe = \"#\"")),
         ("answers caught by a filter", flow("exchange = \"ping-pong\"\ntopic = \"t\"\nsubscribe = \"t/#\"")),
         ("start of a flow without publishers", flow("publishers = 0\nstart = \"2s\"\nlasts = \"1s\"")),

@@ -5,10 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::last_sent::LastSent;
+use super::remarks::Remarks;
 use crate::units::{MAX_SIZE, Nanos};
 
-/// No topic, or no payload.
-pub(super) const NONE: u32 = u32::MAX;
+/// No payload.
+const NONE: u32 = u32::MAX;
+
+/// No topic; one less than the largest number that a reading has room for beside its manner.
+const NO_TOPIC: u32 = (1 << MANNER_AT) - 1;
+
+/// Where the manner of a reading begins in the word that it shares with the topic.
+const MANNER_AT: u32 = 28;
 
 /// One message of a trace: 24 bytes, of which a day of 37 meters has 1.6 million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +26,56 @@ pub struct TraceReading {
     pub device: u32,
     /// Bytes as recorded; may be less than a message can be.
     pub size: u32,
-    /// Index into [`super::Trace::topics`], or none.
-    pub(super) topic: u32,
-    pub(super) payload: u32,
+    /// Index into [`super::Trace::topics`], or none, in the lower 28 bits; the manner above them.
+    topic: u32,
+    payload: u32,
+}
+
+/// How a message was published, as far as the recording tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Quality of service, as MQTT counts it: 0 to 2.
+    pub qos: Option<u8>,
+    /// Whether the system was to keep it as the topic's last value.
+    pub retain: Option<bool>,
+}
+
+impl Manner {
+    /// Two bits each: 0 stands for unknown.
+    fn bits(self) -> u32 {
+        let qos = self.qos.map_or(0, |qos| u32::from(qos.min(2)) + 1);
+        let retain = self.retain.map_or(0, |retain| u32::from(retain) + 1);
+        qos | retain << 2
+    }
+
+    fn of_bits(bits: u32) -> Manner {
+        Manner {
+            qos: (bits & 3).checked_sub(1).map(|qos| qos as u8),
+            retain: (bits >> 2).checked_sub(1).map(|retain| retain == 1),
+        }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(self) -> bool {
+        self == Manner::default()
+    }
+}
+
+impl TraceReading {
+    /// How the message was published, as far as the recording tells.
+    pub fn manner(&self) -> Manner {
+        Manner::of_bits(self.topic >> MANNER_AT)
+    }
+
+    /// Index into [`super::Trace::topics`].
+    pub fn topic(&self) -> Option<u32> {
+        Some(self.topic & NO_TOPIC).filter(|topic| *topic != NO_TOPIC)
+    }
+
+    /// Number of its payload.
+    pub(super) fn payload(&self) -> Option<u32> {
+        Some(self.payload).filter(|payload| *payload != NONE)
+    }
 }
 
 /// One reading on its way into a trace.
@@ -32,6 +86,7 @@ pub(super) struct Raw<'a> {
     pub(super) topic: Option<&'a str>,
     pub(super) size: u32,
     pub(super) payload: Option<&'a [u8]>,
+    pub(super) manner: Manner,
 }
 
 /// Names and their numbers, in the order of appearance.
@@ -74,7 +129,7 @@ pub(super) struct Builder {
     payload_bytes: usize,
     /// Times are nanoseconds since 1970 here, shifted to be unsigned.
     pub(super) readings: Vec<TraceReading>,
-    pub(super) left_out: u64,
+    pub(super) remarks: Remarks,
     /// Readings that `drop-repeats` and `on-change` leave out are taken as well.
     pub(super) takes_all: bool,
     /// The memory of each device that it takes to leave readings out, from file to file.
@@ -117,6 +172,8 @@ impl Builder {
         let whole = raw
             .payload
             .filter(|payload| payload.len() == raw.size as usize);
+        let other = raw.payload.is_some_and(|payload| !payload.is_empty()) && whole.is_none();
+        self.remarks.other_length += u64::from(other);
         let payload = whole.map_or(NONE, |payload| {
             if let Some(number) = self.payload_numbers.get(payload) {
                 return *number;
@@ -132,7 +189,10 @@ impl Builder {
             at: raw.time.wrapping_sub(SHIFT) as u64,
             device: self.devices.number(raw.device),
             size: raw.size,
-            topic: raw.topic.map_or(NONE, |topic| self.topics.number(topic)),
+            topic: raw
+                .topic
+                .map_or(NO_TOPIC, |topic| self.topics.number(topic))
+                | raw.manner.bits() << MANNER_AT,
             payload,
         });
         if self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {

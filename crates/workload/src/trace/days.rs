@@ -51,6 +51,7 @@ impl Days {
     /// The error in the files, with file, line and column.
     pub fn read(&self, source: &TraceSource) -> Result<Vec<Vec<DayReadings>>, TraceError> {
         let kept = Trace::read(source)?;
+        check_whole(&kept)?;
         let all = Trace::read_whole(source)?;
         let value = self.value.clone();
         let values = value.map(|column| Trace::read_whole(&valued(source, column)));
@@ -93,6 +94,23 @@ impl Days {
         }
         sums
     }
+}
+
+/// Refuses a recording that is cut off: its last day would count as one with fewer readings.
+fn check_whole(trace: &Trace) -> Result<(), TraceError> {
+    let Some(cut) = trace.remarks.cut.first() else {
+        return Ok(());
+    };
+    Err(TraceError {
+        file: cut.file.clone(),
+        line: Some(cut.line),
+        column: Some(1),
+        message: format!(
+            "{} ends in the middle; as evidence a recording is whole",
+            cut.what
+        ),
+        hint: Some("get the file again, or end it behind its last whole day".into()),
+    })
 }
 
 /// Whether a day, counted from 1970-01-01, a Thursday, is a Saturday or a Sunday.

@@ -8,6 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
+mod forms;
+
 use super::convert::device_of_name;
 use super::*;
 use crate::schedule::{Replay, ReplayMode, Schedule};
@@ -203,7 +205,7 @@ fn mistakes_are_placed() {
         none.starts_with("none.csv: cannot be opened: No such file"),
         "{none}"
     );
-    let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfe, 0, 1])));
+    let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfd, 0, 1])));
     assert!(binary.starts_with("b.csv:1:1: missing column"), "{binary}");
 }
 
@@ -267,16 +269,26 @@ fn half_a_gzip_says_how_far_it_went() {
     assert!(none.starts_with("no.csv.gz:1:1: "), "{none}");
     let whole = gzip(csv.as_bytes());
     let half = folder.file("half.csv.gz", &whole[..whole.len() / 2]);
-    let complaint = folder.complaint(&plain(half));
-    let line: u64 = complaint
-        .strip_prefix("half.csv.gz:")
-        .and_then(|rest| rest.split(':').next())
-        .and_then(|line| line.parse().ok())
-        .unwrap_or_else(|| panic!("{complaint}"));
-    assert!((10_000..90_000).contains(&line), "{complaint}");
-    assert!(complaint.contains(&format!(
-        "the gzip file ends in the middle; it could be read up to line {line}"
-    )));
+    let trace = Trace::read(&plain(half)).expect("half of it is whole");
+    let [cut] = &trace.remarks.cut[..] else {
+        panic!("{:?}", trace.remarks)
+    };
+    assert_eq!(
+        (cut.line, cut.what),
+        (trace.readings.len() as u64 + 1, "the gzip file")
+    );
+    assert!((10_000..90_000).contains(&cut.line), "{cut:?}");
+    for (n, reading) in trace.readings.iter().enumerate() {
+        assert_eq!(reading.at, n as u64 * SECOND);
+        let device = &trace.devices[reading.device as usize];
+        assert_eq!(*device, format!("device-{}", n * 7919 % 1000));
+    }
+    // Before a whole reading there is nothing to keep.
+    let little = folder.complaint(&plain(folder.file("little.csv.gz", &whole[..12])));
+    assert!(
+        little.contains("the gzip file ends in the middle, before a whole reading"),
+        "{little}"
+    );
 }
 
 #[test]
@@ -301,7 +313,7 @@ fn repeats_and_small_changes_are_left_out() {
         };
         let trace = Trace::read(&source).expect("sound");
         let kept: Vec<u64> = trace.readings.iter().map(|r| r.at / SECOND + 1).collect();
-        assert_eq!(kept.len() as u64 + trace.left_out, 7);
+        assert_eq!(kept.len() as u64 + trace.remarks.left_out(), 7);
         kept
     };
     assert_eq!(
@@ -349,7 +361,7 @@ fn send_on_change_goes_on_from_file_to_file() {
         sort: false,
     };
     let trace = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((trace.readings.len(), trace.left_out), (1, 3));
+    assert_eq!((trace.readings.len(), trace.remarks.left_out()), (1, 3));
 }
 
 #[test]
@@ -464,13 +476,13 @@ fn objects_of_any_form_are_read_by_their_fields() {
     };
     assert_eq!(
         folder.complaint(&source),
-        "a.ndjson.gz:3:1: the object has no `/decoded/t`\n  hint: `skip-incomplete = true` leaves out objects that \
-         lack a field"
+        "a.ndjson.gz:3:1: the object has no `/decoded/t`; it has `at`, `who`, `bytes`, `decoded`\n  hint: \
+         `skip-incomplete = true` leaves out objects that lack a field"
     );
     source.format.as_mut().expect("there").skip_incomplete = Some(true);
     let trace = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
     let at: Vec<u64> = trace.readings.iter().map(|r| r.at / 1_000_000).collect();
-    assert_eq!((at, trace.left_out), (vec![0, 2339], 2));
+    assert_eq!((at, trace.remarks.left_out()), (vec![0, 2339], 2));
     assert_eq!(
         (trace.devices.join(" "), trace.readings[0].size),
         ("d1".into(), 23)

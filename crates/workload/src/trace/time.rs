@@ -6,40 +6,72 @@ use std::fmt;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
+use pubgauge_driver::shortened;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How a time is written. Times without a zone are taken as UTC: a replay needs differences only.
+use super::zone::{Moment, Zone, ZoneName, offset};
+
+/// How a time is written. Times without a zone are taken as UTC where the format names no zone: a replay needs
+/// differences only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeFormat {
     /// Seconds since 1970, a fraction is allowed: `epoch-s`.
     EpochS,
     /// Milliseconds since 1970: `epoch-ms`.
     EpochMs,
+    /// Microseconds since 1970: `epoch-us`.
+    EpochUs,
+    /// Nanoseconds since 1970: `epoch-ns`.
+    EpochNs,
+    /// Days since 1899-12-30, as spreadsheets count them: `serial-date`.
+    SerialDate,
     /// `2023-06-13T03:11:46.5+02:00`: `rfc3339`.
     Rfc3339,
     /// `2023-06-13 03:11:46`: `ymd-hms`.
     YmdHms,
-    /// `13/06/2023 03:11:46`: `dmy-hms`.
+    /// `13/06/2023 03:11:46`, or with dots: `dmy-hms`.
     DmyHms,
     /// A pattern with `%`, as in strptime.
     Pattern(String),
 }
 
+/// A time as it was read: a moment, or what clocks showed there, as UTC would have it. Ns since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    Moment(i64),
+    Local(i64),
+}
+
+/// Length of a day, ns.
+const DAY: i64 = 86_400_000_000_000;
+
+/// The first day of 1970, counted from 1899-12-30.
+const SERIAL_1970: i64 = 25_569;
+
+/// The last day of 2099, counted from 1899-12-30.
+const SERIAL_2099: i64 = 73_050;
+
 impl TimeFormat {
-    const NAMES: [(&str, TimeFormat); 5] = [
+    const NAMES: [(&str, TimeFormat); 8] = [
         ("epoch-s", TimeFormat::EpochS),
         ("epoch-ms", TimeFormat::EpochMs),
+        ("epoch-us", TimeFormat::EpochUs),
+        ("epoch-ns", TimeFormat::EpochNs),
+        ("serial-date", TimeFormat::SerialDate),
         ("rfc3339", TimeFormat::Rfc3339),
         ("ymd-hms", TimeFormat::YmdHms),
         ("dmy-hms", TimeFormat::DmyHms),
     ];
 
     /// An example of a time in this format.
-    pub(super) fn example(&self) -> String {
+    fn example(&self) -> String {
         match self {
             TimeFormat::EpochS => "seconds since 1970, such as 1690849207".into(),
             TimeFormat::EpochMs => "milliseconds since 1970, such as 1690849207000".into(),
+            TimeFormat::EpochUs => "microseconds since 1970, such as 1690849207000000".into(),
+            TimeFormat::EpochNs => "nanoseconds since 1970, such as 1690849207000000000".into(),
+            TimeFormat::SerialDate => "days since 1899-12-30, such as 45139.0139".into(),
             TimeFormat::Rfc3339 => "a time such as 2023-06-13T03:11:46Z".into(),
             TimeFormat::YmdHms => "a time such as 2023-06-13 03:11:46".into(),
             TimeFormat::DmyHms => "a time such as 13/06/2023 03:11:46".into(),
@@ -47,34 +79,193 @@ impl TimeFormat {
         }
     }
 
-    /// Nanoseconds since 1970.
-    pub(super) fn parse(&self, text: &str) -> Option<i64> {
+    /// Whether times in this format say nothing of their zone.
+    fn is_local(&self) -> bool {
+        match self {
+            TimeFormat::YmdHms | TimeFormat::DmyHms | TimeFormat::SerialDate => true,
+            TimeFormat::Pattern(pattern) => !["%z", "%:z", "%s", "%Q"]
+                .iter()
+                .any(|zone| pattern.contains(zone)),
+            _ => false,
+        }
+    }
+
+    fn read(&self, text: &str) -> Option<Written> {
         let text = text.trim();
         match self {
-            TimeFormat::EpochS => decimal(text, 1_000_000_000),
-            TimeFormat::EpochMs => decimal(text, 1_000_000),
-            TimeFormat::Rfc3339 => rfc3339(text),
-            TimeFormat::YmdHms => {
-                let (date, time) = text.split_once([' ', 'T'])?;
-                civil(date, '-', false, time)
-            }
-            TimeFormat::DmyHms => {
-                let (date, time) = text.split_once(' ')?;
-                civil(date, '/', true, time)
-            }
+            TimeFormat::EpochS => decimal(text, 1_000_000_000).map(Written::Moment),
+            TimeFormat::EpochMs => decimal(text, 1_000_000).map(Written::Moment),
+            TimeFormat::EpochUs => decimal(text, 1_000).map(Written::Moment),
+            TimeFormat::EpochNs => decimal(text, 1).map(Written::Moment),
+            TimeFormat::SerialDate => decimal(text, DAY)?
+                .checked_sub(SERIAL_1970 * DAY)
+                .map(Written::Local),
+            TimeFormat::Rfc3339 => rfc3339(text).map(Written::Moment),
+            TimeFormat::YmdHms | TimeFormat::DmyHms => self.civil(text).map(Written::Local),
             TimeFormat::Pattern(pattern) => {
                 let broken = strtime::parse(pattern, text).ok()?;
-                let timestamp = match broken.to_timestamp() {
-                    Ok(timestamp) => timestamp,
+                let (timestamp, is_local) = match broken.to_timestamp() {
+                    Ok(timestamp) => (timestamp, false),
                     Err(_) => {
                         let civil = broken.to_datetime().ok()?;
-                        civil.to_zoned(TimeZone::UTC).ok()?.timestamp()
+                        (civil.to_zoned(TimeZone::UTC).ok()?.timestamp(), true)
                     }
                 };
-                i64::try_from(timestamp.as_nanosecond()).ok()
+                let at = i64::try_from(timestamp.as_nanosecond()).ok()?;
+                Some(if is_local {
+                    Written::Local(at)
+                } else {
+                    Written::Moment(at)
+                })
             }
         }
     }
+
+    /// A date and a time of day of this format, ns since 1970 as UTC would have it.
+    pub(super) fn civil(&self, text: &str) -> Option<i64> {
+        let (date, time) = text.split_once([' ', 'T'])?;
+        match self {
+            TimeFormat::YmdHms => civil(date, '-', false, time),
+            TimeFormat::DmyHms if date.contains('.') => civil(date, '.', true, time),
+            TimeFormat::DmyHms => civil(date, '/', true, time),
+            _ => None,
+        }
+    }
+
+    /// Nanoseconds since 1970, where clocks show UTC.
+    #[cfg(test)]
+    fn parse(&self, text: &str) -> Option<i64> {
+        self.read(text).map(|written| match written {
+            Written::Moment(at) | Written::Local(at) => at,
+        })
+    }
+}
+
+/// Reads the times of one file.
+pub(super) struct TimeReader {
+    /// Absent: seconds since 1970 or RFC 3339, whichever fits.
+    format: Option<TimeFormat>,
+    zone: Zone,
+    decimal: Option<char>,
+    /// No time was read yet.
+    first: bool,
+    /// Times are local, and no zone is named.
+    is_local_anywhere: bool,
+}
+
+/// Why a text is no time, and a hint.
+type NoTime = (String, Option<String>);
+
+impl TimeReader {
+    /// Reads times of this format, which are local times of `zone` where they name none, with `decimal` in place of the
+    /// point. The error says why the zone cannot be used.
+    pub(super) fn new(
+        format: Option<&TimeFormat>,
+        zone: Option<&ZoneName>,
+        decimal: Option<char>,
+    ) -> Result<Self, String> {
+        if let Some(zone) = zone
+            && !format.is_some_and(TimeFormat::is_local)
+        {
+            return Err(format!(
+                "`time-zone = \"{zone}\"` is of use to local times alone; give a `time-format` without a zone, such as \"ymd-hms\""
+            ));
+        }
+        Ok(TimeReader {
+            format: format.cloned(),
+            zone: zone.map_or(Ok(Zone::UTC), ZoneName::find)?,
+            decimal,
+            first: true,
+            is_local_anywhere: zone.is_none() && format.is_some_and(TimeFormat::is_local),
+        })
+    }
+
+    /// Whether times are local ones of a zone that nobody names.
+    pub(super) fn has_unknown_zone(&self) -> bool {
+        self.is_local_anywhere
+    }
+
+    /// The moment for which a text stands.
+    pub(super) fn read(&mut self, text: &str) -> Result<Moment, NoTime> {
+        let pointed: Cow<'_, str> = match self.decimal {
+            Some(mark) => text.replace(mark, ".").into(),
+            None => text.into(),
+        };
+        let first = std::mem::take(&mut self.first);
+        let written = match &self.format {
+            Some(format) => format.read(&pointed),
+            None => {
+                if first && let Some(why) = serial_date(&pointed) {
+                    return Err(why);
+                }
+                let seconds = TimeFormat::EpochS.read(&pointed);
+                seconds.or_else(|| TimeFormat::Rfc3339.read(&pointed))
+            }
+        };
+        let moment = written.and_then(|written| match written {
+            Written::Moment(at) => Some(Moment::At(at)),
+            Written::Local(local) => self.zone.moment(local),
+        });
+        moment.ok_or_else(|| self.no_time(text.trim()))
+    }
+
+    fn no_time(&self, text: &str) -> NoTime {
+        let expected = match &self.format {
+            Some(format) => format.example(),
+            None => "RFC 3339 (2023-06-13T03:11:46Z) or seconds since 1970; other forms need `time-format`"
+                .into(),
+        };
+        let message = format!("`{}` is not a time; expected {expected}", shortened(text));
+        (message, self.advice(text))
+    }
+
+    /// What the text might be in place of what was expected.
+    fn advice(&self, text: &str) -> Option<String> {
+        let whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = |format: TimeFormat| {
+            let read = format.read(text)?;
+            let Written::Moment(at) = read else {
+                return None;
+            };
+            // From 2001 to 2100.
+            (978_307_200..4_133_980_800)
+                .contains(&at.div_euclid(1_000_000_000))
+                .then(|| format!("as a number it fits `time-format = \"{format}\"`"))
+        };
+        if whole && text.len() > 9 {
+            let formats = [
+                TimeFormat::EpochS,
+                TimeFormat::EpochMs,
+                TimeFormat::EpochUs,
+                TimeFormat::EpochNs,
+            ];
+            return formats.into_iter().find_map(fits);
+        }
+        let number = text.bytes().all(|b| b.is_ascii_digit() || b == b',');
+        if self.decimal.is_none() && number && text.matches(',').count() == 1 {
+            return Some("`decimal = \",\"` reads a comma as the mark of decimals".into());
+        }
+        let local = self.format.is_none() && text.contains(':') && !text.is_empty();
+        local.then(|| {
+            "a time without a zone is read with `time-format = \"ymd-hms\"` or a pattern, and `time-zone`, where clocks \
+             were set back or forward; a date in a column of its own with `date`"
+                .into()
+        })
+    }
+}
+
+/// Why a number that would be taken as seconds since 1970 is refused: it is as large as the dates of spreadsheets.
+fn serial_date(text: &str) -> Option<NoTime> {
+    let at = decimal(text.trim(), 1_000_000_000)?;
+    let serial = SERIAL_1970 * 1_000_000_000..SERIAL_2099 * 1_000_000_000;
+    serial.contains(&at).then(|| {
+        let message = format!(
+            "`{}` may be a serial date, in days since 1899-12-30 as spreadsheets count them, or seconds: this cannot be told",
+            text.trim()
+        );
+        let hint = "`time-format = \"serial-date\"` takes it as days, `time-format = \"epoch-s\"` as seconds";
+        (message, Some(hint.into()))
+    })
 }
 
 /// A decimal number times `unit`, without floating point: 1690849207.123 in nanoseconds has
@@ -102,20 +293,16 @@ fn rfc3339(text: &str) -> Option<i64> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let zone_at = rest.find(['Z', 'z', '+', '-'])?;
     let (time, zone) = rest.split_at(zone_at);
-    let offset_s = match zone.as_bytes() {
-        [b'Z' | b'z'] => 0,
-        [sign, ..] => {
-            let (h, m) = zone[1..].split_once(':')?;
-            let seconds = i64::from(two(h)?) * 3600 + i64::from(two(m)?) * 60;
-            if *sign == b'-' { -seconds } else { seconds }
-        }
-        [] => return None,
+    // mosquitto_sub writes local time, a Z and then the offset.
+    let zone = match zone.strip_prefix('Z') {
+        Some(zone) if zone.starts_with(['+', '-']) => zone,
+        _ => zone,
     };
-    civil(date, '-', false, time)?.checked_sub(offset_s * 1_000_000_000)
+    civil(date, '-', false, time)?.checked_sub(offset(zone)?)
 }
 
 /// A two-digit number.
-fn two(text: &str) -> Option<i8> {
+pub(super) fn two(text: &str) -> Option<i8> {
     match text.as_bytes() {
         [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(((a - b'0') * 10 + (b - b'0')) as i8),
         _ => None,
@@ -175,20 +362,21 @@ impl<'de> Deserialize<'de> for TimeFormat {
         if let Some((_, format)) = Self::NAMES.iter().find(|(name, _)| *name == text) {
             return Ok(format.clone());
         }
+        let error = |message: String| serde::de::Error::custom(message);
+        if text.contains("%Z") {
+            return Err(error(format!(
+                "`{text}`: %Z stands for the name of a zone, such as CEST, which is none that times can be reckoned with; \
+                 write the name into the pattern as it stands, and give the zone as `time-zone`; %z reads an offset"
+            )));
+        }
         if text.contains('%') {
             return Ok(TimeFormat::Pattern(text));
         }
-        Err(serde::de::Error::unknown_variant(
-            &text,
-            &[
-                "epoch-s",
-                "epoch-ms",
-                "rfc3339",
-                "ymd-hms",
-                "dmy-hms",
-                "a pattern such as %d.%m.%Y %H:%M",
-            ],
-        ))
+        let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+        Err(error(format!(
+            "unknown variant `{text}`, expected one of `{}`, `a pattern such as %d.%m.%Y %H:%M`",
+            names.join("`, `")
+        )))
     }
 }
 
@@ -198,10 +386,11 @@ impl JsonSchema for TimeFormat {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
         json_schema!({
             "description": "How a time is written: a name, or a strptime pattern with %.",
             "anyOf": [
-                {"enum": ["epoch-s", "epoch-ms", "rfc3339", "ymd-hms", "dmy-hms"]},
+                {"enum": names},
                 {"type": "string", "pattern": "%"},
             ],
         })
@@ -240,6 +429,25 @@ mod tests {
             TimeFormat::DmyHms.parse("13/06/2023 03:11:46"),
             Some(moment)
         );
+        assert_eq!(
+            TimeFormat::DmyHms.parse("13.06.2023 03:11:46"),
+            Some(moment)
+        );
+        assert_eq!(
+            TimeFormat::EpochUs.parse("1686625906000000.5"),
+            Some(moment + 500)
+        );
+        assert_eq!(
+            TimeFormat::EpochNs.parse("1686625906000000001"),
+            Some(moment + 1)
+        );
+        assert_eq!(TimeFormat::SerialDate.parse("25569.5"), Some(DAY / 2));
+        assert_eq!(
+            TimeFormat::SerialDate.parse("46023.25"),
+            Some(1_767_247_200 * S)
+        );
+        let mosquitto = TimeFormat::Rfc3339.parse("2023-06-13T05:11:46.000000Z+0200");
+        assert_eq!(mosquitto, Some(moment));
         let pattern = TimeFormat::Pattern("%Y-%m-%dT%H-%M-%S%.fZ".into());
         assert_eq!(
             pattern.parse("2023-06-13T03-11-46.250Z"),
@@ -252,6 +460,7 @@ mod tests {
         for text in [
             "31/02/2012 00:00:00",
             "1/2/2012 00:00:00",
+            "01.02/2012 00:00:00",
             "01/13/2012 00:00:00",
             "01/01/2012 24:00:00",
             "01/01/2012 00:60:00",
@@ -266,12 +475,31 @@ mod tests {
             "2023-06-13",
             "+",
             "2023-06-13T03:11:46+2",
+            "2023-06-13T03:11:46ZZ",
         ] {
             assert_eq!(TimeFormat::Rfc3339.parse(text), None, "{text}");
         }
         for text in ["1e9", "0x10", "", "-", ".5", "99999999999999999999"] {
             assert_eq!(TimeFormat::EpochS.parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_number_may_be_is_told() {
+        let said = |text: &str| {
+            let mut reader = TimeReader::new(None, None, None).expect("no zone");
+            let (message, hint) = reader.read(text).expect_err(text);
+            message + " " + &hint.unwrap_or_default()
+        };
+        assert!(said("1761414298845").contains("\"epoch-ms\""));
+        assert!(said("1761414298845000").contains("\"epoch-us\""));
+        assert!(said("1761414298845000000").contains("\"epoch-ns\""));
+        assert!(said("1761414298,845").contains("`decimal = \",\"`"));
+        assert!(said("46023.35422").contains("may be a serial date"));
+        assert!(said("13.06.2023 03:11").contains("`time-zone`"));
+        let mut reader = TimeReader::new(None, None, None).expect("no zone");
+        assert_eq!(reader.read("0"), Ok(Moment::At(0)));
+        assert_eq!(reader.read("46023.5"), Ok(Moment::At(46_023_500_000_000)));
     }
 
     proptest! {
@@ -283,8 +511,10 @@ mod tests {
 
         #[test]
         fn nothing_panics(text in "\\PC{0,24}", digits in "[0-9:/. TZ+-]{0,24}") {
-            for (_, format) in TimeFormat::NAMES {
-                let _ = (format.parse(&text), format.parse(&digits));
+            let formats = TimeFormat::NAMES.map(|(_, format)| Some(format));
+            for format in formats.into_iter().chain([None]) {
+                let mut reader = TimeReader::new(format.as_ref(), None, Some(',')).expect("no zone");
+                let _ = (reader.read(&text), reader.read(&digits));
             }
         }
     }
