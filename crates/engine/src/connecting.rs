@@ -38,9 +38,50 @@ pub struct ConnectRecording {
     pub subscribed: Option<(Nanos, Nanos)>,
     /// How many these are.
     pub subscriptions: u64,
+    /// Times in which clients were without a connection that they had lost, at most [`ConnectRecording::MOST_INTERRUPTIONS`].
+    pub interruptions: Vec<Interruption>,
+}
+
+/// A time in which clients were without a connection that they had lost: from the first loss, with all connected before it,
+/// until all were connected again. Times are by the worker's clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interruption {
+    /// When the first connection was lost.
+    pub from: Nanos,
+    /// When the first was made again, its subscriptions included.
+    pub first_back: Option<Nanos>,
+    /// When the last was; absent if some never were.
+    pub all_back: Option<Nanos>,
+    /// Connections that were lost.
+    pub lost: u64,
+}
+
+impl Interruption {
+    /// Interruptions of all workers: those that overlap are one.
+    pub fn unite(mut all: Vec<Interruption>) -> Vec<Interruption> {
+        all.sort_by_key(|one| one.from);
+        let mut united: Vec<Interruption> = Vec::new();
+        for next in all {
+            match united.last_mut() {
+                Some(last) if last.all_back.is_none_or(|to| next.from <= to) => {
+                    last.first_back = match (last.first_back, next.first_back) {
+                        (Some(a), Some(b)) => Some(a.min(b)),
+                        (one, other) => one.or(other),
+                    };
+                    last.all_back = last.all_back.zip(next.all_back).map(|(a, b)| a.max(b));
+                    last.lost += next.lost;
+                }
+                _ => united.push(next),
+            }
+        }
+        united
+    }
 }
 
 impl ConnectRecording {
+    /// Interruptions that are kept.
+    pub const MOST_INTERRUPTIONS: usize = 256;
+
     /// Its histograms, which may still be encoded.
     pub fn histograms_mut(&mut self) -> impl Iterator<Item = &mut HistogramValues> {
         self.times.iter_mut().chain(&mut self.times_again)
@@ -61,6 +102,8 @@ pub(crate) struct Connections {
     times_again: Option<Histogram<u64>>,
     /// When the present attempt of each client began.
     begun: Vec<Nanos>,
+    /// Clients without the connection that they had.
+    down: u64,
 }
 
 impl Connections {
@@ -92,6 +135,33 @@ impl Connections {
     /// The system turned a client away.
     pub fn refused(&mut self) {
         self.recording.refused += 1;
+    }
+
+    /// A client has lost its connection.
+    pub fn lost(&mut self, now: Nanos) {
+        let all = &mut self.recording.interruptions;
+        if self.down == 0 && all.len() < ConnectRecording::MOST_INTERRUPTIONS {
+            all.push(Interruption {
+                from: now,
+                ..Interruption::default()
+            });
+        }
+        self.down += 1;
+        if let Some(present) = all.last_mut() {
+            present.lost += 1;
+            present.all_back = None;
+        }
+    }
+
+    /// A client that had lost its connection has one again, and its subscriptions.
+    pub fn back(&mut self, now: Nanos) {
+        self.down = self.down.saturating_sub(1);
+        if let Some(present) = self.recording.interruptions.last_mut() {
+            present.first_back.get_or_insert(now);
+            if self.down == 0 {
+                present.all_back = Some(now);
+            }
+        }
     }
 
     /// A subscription of a client's first connection is asked for.
@@ -197,5 +267,51 @@ impl TurnedAway {
             _ => self.patience,
         };
         (self.since.as_ref()).map_or(Nanos::MAX, |(at, _)| at + patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_lasts_until_the_last_client_is_back() {
+        let mut connections = Connections::default();
+        connections.lost(10);
+        connections.lost(12);
+        connections.back(20);
+        connections.lost(25);
+        connections.back(30);
+        connections.back(41);
+        connections.lost(90);
+        let one = Interruption {
+            from: 10,
+            first_back: Some(20),
+            all_back: Some(41),
+            lost: 3,
+        };
+        let other = Interruption {
+            from: 90,
+            first_back: None,
+            all_back: None,
+            lost: 1,
+        };
+        let seen = connections.finish().interruptions;
+        assert_eq!(seen, [one, other.clone()]);
+        let elsewhere = Interruption {
+            from: 8,
+            first_back: Some(19),
+            all_back: Some(11),
+            lost: 2,
+        };
+        let all = seen.into_iter().chain([elsewhere]).collect();
+        let united = Interruption::unite(all);
+        let both = Interruption {
+            from: 8,
+            first_back: Some(19),
+            all_back: Some(41),
+            lost: 5,
+        };
+        assert_eq!(united, [both, other]);
     }
 }

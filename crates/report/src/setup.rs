@@ -51,6 +51,30 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     (!said.is_empty()).then(|| format!("{}: {}", cell.label, said.join("; ")))
 }
 
+/// How long clients were without a connection that they had lost, means over a cell's trials; `None` where none was.
+pub(crate) fn interruptions(cell: &Cell<'_>) -> Option<String> {
+    let trials = || cell.trials.iter().filter(|t| !t.interruptions.is_empty());
+    let each = trials().flat_map(|t| &t.interruptions);
+    let lost = each.map(|one| one.lost).max()?;
+    let of = |name: &str| mean(trials().filter_map(|t| figure(t, None, name)));
+    let mut said = vec![match of("out-time") {
+        Some(out) => format!("out for {}", shown::seconds(out)),
+        None => "out until the end".to_owned(),
+    }];
+    said[0].push_str(&format!(" ({lost} connections lost)"));
+    if let Some(due) = of("not-connected").filter(|due| *due > 0.0) {
+        said.push(format!(
+            "{} messages fell due meanwhile",
+            shown::number(due)
+        ));
+    }
+    said.push(match of("back-time") {
+        Some(back) => format!("the last client back after {}", shown::seconds(back)),
+        None => "not all clients came back".to_owned(),
+    });
+    Some(format!("{}: {}", cell.label, said.join(", ")))
+}
+
 /// What became of clients that came and went, means over a cell's trials; `None` where none did.
 pub(crate) fn comings_and_goings(cell: &Cell<'_>) -> Option<String> {
     let of = |name: &str| {

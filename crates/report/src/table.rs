@@ -247,6 +247,7 @@ pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<
         .chain(cells().filter_map(|cell| network::sentence(results, cell)))
         .chain(cells().filter_map(hosts::sentence))
         .chain(cells().filter_map(setup::sentence))
+        .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::groups));
     sentences.collect()

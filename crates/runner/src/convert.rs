@@ -119,6 +119,7 @@ pub fn trial(
         size_limit: answers::size_limit(record),
         connections: sums.connections(),
         presence: sums.presence(),
+        interruptions: sums.interruptions(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,

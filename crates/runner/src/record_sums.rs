@@ -4,12 +4,15 @@ use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_engine::connecting;
 use pubgauge_engine::recording::{FlowRecording, Recording};
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::{HistogramValues, Measure, histogram};
 use pubgauge_engine::usage::Usage;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
-use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts, PresenceFigures};
+use pubgauge_figures::model::{
+    ClientCpu, Connections, Distribution, Interruption, OddCounts, PresenceFigures,
+};
 use pubgauge_figures::{Messages, Questions};
 use pubgauge_workload::{Exchange, Flow, Workload};
 
@@ -154,6 +157,25 @@ impl<'a> RecordSums<'a> {
             },
             time_to_reconnect_ns: self.united(|r| r.connecting.times_again.as_ref(), 0),
         }
+    }
+
+    /// The times in which clients were without a connection that they had lost.
+    pub fn interruptions(&self) -> Vec<Interruption> {
+        let each = self.record.recordings.iter();
+        let each = each.flat_map(|r| r.connecting.interruptions.iter().cloned());
+        let start = self
+            .record
+            .table
+            .map_or(self.record.epoch, |table| table.measure);
+        let since = |from: Nanos, to: Nanos| (to as f64 - from as f64) / SECOND;
+        let united = connecting::Interruption::unite(each.collect());
+        let told = united.iter().map(|one| Interruption {
+            at_s: since(start, one.from),
+            out_s: one.first_back.map(|back| since(one.from, back)),
+            back_s: one.all_back.map(|back| since(one.from, back)),
+            lost: one.lost,
+        });
+        told.collect()
     }
 
     /// The comings and goings of all clients; `None` if none was away.

@@ -237,10 +237,11 @@ fn receive(name: &'static str, version: Version, over_websocket: bool) -> f64 {
         });
         let subscribe = server.next();
         let id = [subscribe[2], subscribe[3]];
-        server.send(match v5 {
-            true => &[0x90, 4, id[0], id[1], 0, 0],
-            false => &[0x90, 3, id[0], id[1], 0],
-        });
+        let suback = match v5 {
+            true => vec![0x90, 4, id[0], id[1], 0, 0],
+            false => vec![0x90, 3, id[0], id[1], 0],
+        };
+        server.send(&suback);
         let (template, mut batch) = (template(version), Vec::new());
         for sequence in 0..1000 {
             let mut packet = Vec::new();

@@ -1,6 +1,7 @@
 //! Checks of a worker's reports: it may be on another host, and whatever it says there is an index into nothing of ours.
 
 use crate::assignment::Brief;
+use crate::connecting::ConnectRecording;
 use crate::failures::{ClientFailure, Failures};
 use crate::groups::Got;
 use crate::link::allowance::{MOST_THREADS, most_cuts, most_parts, most_records};
@@ -121,7 +122,8 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     {
         return Err("its recording has rejections or grants that the trial cannot have");
     }
-    if recording.gaps.len() > Recording::MOST_GAPS
+    if recording.connecting.interruptions.len() > ConnectRecording::MOST_INTERRUPTIONS
+        || recording.gaps.len() > Recording::MOST_GAPS
         || recording.outages.len() > Recording::MOST_OUTAGES
         || recording.outages.iter().any(|o| o.stream >= streams)
     {

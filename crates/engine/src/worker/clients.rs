@@ -324,6 +324,9 @@ impl Worker {
         let was = self.clients[index];
         let lost = matches!(was, ClientState::Up | ClientState::Subscribing(_));
         self.lost += u64::from(lost);
+        if lost {
+            self.connections.lost(now);
+        }
         self.clients[index] = match was {
             ClientState::New | ClientState::Connecting { again: false } => ClientState::New,
             _ => ClientState::Down,
@@ -371,6 +374,9 @@ impl Worker {
             self.up += 1;
             self.turned_away.connected(self.up);
         } else {
+            if !self.presences.is_returning(client) {
+                self.connections.back(read.max(self.context.epoch));
+            }
             self.came_back(client, read);
             self.sending.writable(&mut *self.fleet, client);
         }

@@ -7,7 +7,7 @@ use super::{
     Figure, FigureSource, Statistic, Times, Unit,
 };
 use crate::distribution::Distribution;
-use crate::model::{Connections, Trial};
+use crate::model::{Connections, Interruption, Trial};
 use crate::processor_shares::shares;
 use crate::{group, on_request};
 
@@ -252,6 +252,20 @@ static ENTRIES: &[CatalogueEntry] = &[
         "deliveries that did not come because their subscriber was away, and the system keeps nothing for it",
     )
     .of_any_trial(),
+    entry(
+        "out-time",
+        "interruptions.out_s",
+        (Unit::Seconds, Less),
+        of_whole_trial(|t| longest(t, |one| one.out_s)),
+        "from the first lost connection until one was made again, the longest such time",
+    ),
+    entry(
+        "back-time",
+        "interruptions.back_s",
+        (Unit::Seconds, Less),
+        of_whole_trial(|t| longest(t, |one| one.back_s)),
+        "from the first lost connection until all were made again, the longest such time",
+    ),
     entry(
         "clients-left",
         "presence.left",
@@ -1038,6 +1052,12 @@ pub(super) fn all() -> Vec<Figure> {
 /// The connections of a trial in which any was made.
 fn connections_made(trial: &Trial) -> Option<&Connections> {
     Some(&trial.connections).filter(|connections| connections.made > 0)
+}
+
+/// The longest of a trial's interruptions; `None` without any, or if one did not end.
+fn longest(trial: &Trial, length: fn(&Interruption) -> Option<f64>) -> Option<f64> {
+    let each: Option<Vec<f64>> = trial.interruptions.iter().map(length).collect();
+    each?.into_iter().reduce(f64::max)
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {

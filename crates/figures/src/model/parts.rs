@@ -442,6 +442,19 @@ impl QuotaUse {
     }
 }
 
+/// A time in which clients were without a connection that they had lost: a restart of the system, or of something between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interruption {
+    /// When the first connection was lost, from the start of the measurement, s.
+    pub at_s: f64,
+    /// From then until the first was made again, its subscriptions included, s; absent if none was.
+    pub out_s: Option<f64>,
+    /// From then until the last was, s; absent if some never were.
+    pub back_s: Option<f64>,
+    /// Connections that were lost.
+    pub lost: u64,
+}
+
 /// Clients that came and went as the workload has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PresenceFigures {

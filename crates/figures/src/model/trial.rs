@@ -8,7 +8,8 @@ use super::acknowledgement::{PublisherWindow, SizeLimit};
 use super::failure::ClientFailure;
 use super::parts::{
     AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
-    HeldLimits, OddCounts, PhaseCounts, PresenceFigures, System, Verdict, WorkerLoad, WorkloadInfo,
+    HeldLimits, Interruption, OddCounts, PhaseCounts, PresenceFigures, System, Verdict, WorkerLoad,
+    WorkloadInfo,
 };
 use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
@@ -193,6 +194,9 @@ pub struct Trial {
     /// Clients that came and went as the workload has it; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<PresenceFigures>,
+    /// Times in which clients were without a connection that they had lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interruptions: Vec<Interruption>,
     /// The largest message that the system said it takes; absent where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<SizeLimit>,

@@ -4,6 +4,7 @@
 use crate::sample;
 
 use pubgauge_figures::group::GroupFigures;
+use pubgauge_figures::model::PresenceFigures;
 use pubgauge_report::{page, table};
 
 /// The table without its line breaks.
@@ -63,6 +64,28 @@ fn slow_connecting_is_told() {
     let sentence = "connecting and subscribing took 10.40 s; 2.50 s passed from then until every subscriber received";
     assert!(words.contains(sentence), "{words}");
     assert!(page(&results, &logs).contains(sentence));
+}
+
+#[test]
+fn what_became_of_clients_that_came_and_went_is_told() {
+    let (mut results, logs) = sample::run(1);
+    assert!(!text(&results).contains("clients left"));
+    let trial = &mut results.trials[0];
+    trial.connections.refused = 18;
+    trial.presence = Some(PresenceFigures {
+        left: 5_000,
+        returned: 4_999,
+        ..PresenceFigures::default()
+    });
+    (trial.messages.missed, trial.messages.away) = (7, 0);
+    let words = text(&results);
+    for sentence in [
+        "18 attempts to connect were turned away",
+        "clients left 5000 times, and were back 4999 times; 7 deliveries were missed by who was away",
+    ] {
+        assert!(words.contains(sentence), "{words}");
+        assert!(page(&results, &logs).contains(sentence));
+    }
 }
 
 #[test]

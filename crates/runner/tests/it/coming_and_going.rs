@@ -271,3 +271,34 @@ fn nothing_falls_due_to_publishers_that_are_away() {
         assert!(latency <= 7 * MS, "{latency}");
     });
 }
+
+#[test]
+fn a_restart_has_a_length() {
+    of_each(&seeds(), |seed| {
+        let (first, apart) = (3 * SECOND + seed * 7 * MS, (seed % 300) * MS);
+        let mut w = workload(4, 1, Arrivals::Periodic { per_s: 200.0 });
+        w.phases.measure = Until::Time(4 * SECOND);
+        w.phases.reconnect_after = Some(SECOND / 2);
+        w.phases.disconnects_allowed = true;
+        w.phases.losses_allowed = true;
+        let behaviour = Behaviour {
+            connect_ns: 20 * MS,
+            disconnects: vec![(first, "pub1".into()), (first + apart, "pub3".into())],
+            ..Behaviour::default()
+        };
+        let in_measurement = first + apart + SECOND < 5 * SECOND;
+        let run = simulate(w, behaviour, Settings::default());
+        let t = &run.trial;
+        let [one] = &t.interruptions[..] else {
+            panic!("seed {seed}: {:?}", t.interruptions)
+        };
+        assert_eq!(one.lost, 2);
+        within(one.out_s.unwrap(), 0.52, 0.03);
+        within(one.back_s.unwrap(), 0.52 + apart as f64 / 1e9, 0.03);
+        if in_measurement {
+            // 50/s of each publisher.
+            let due = t.messages.not_connected as f64;
+            assert!((due - 52.0).abs() <= 4.0, "{due}");
+        }
+    });
+}

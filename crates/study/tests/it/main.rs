@@ -7,6 +7,7 @@ mod crossing;
 mod network;
 mod papers;
 mod plans;
+mod presence;
 mod profiles;
 mod schema;
 mod search;
