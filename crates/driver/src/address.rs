@@ -18,7 +18,7 @@ pub struct Scheme {
     pub usual_port: Option<u16>,
     /// The meaning of a path after the host, for example `VIRTUAL-HOST`; `None`: there is none.
     pub path: Option<&'static str>,
-    /// What is sent goes in frames of WebSocket (RFC 6455), which is asked for at the path, else at this one. `None`: no
+    /// Bytes go in frames of WebSocket (RFC 6455), which is asked for at the path, else at this one. `None`: no
     /// WebSocket.
     pub websocket: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! What subscribers that come and go get late, and what they do not get at all.
+//! Subscribers that come and go get some messages late, and some not at all.
 //!
 //! Where the system keeps nothing for who is away, a message that was due before its subscriber was back, and does not come,
 //! was missed; one that was due later was lost. Nobody tells a subscriber when what it did not get was due. But a flow's
@@ -67,11 +67,11 @@ pub(crate) struct AbsenceLog {
 }
 
 impl AbsenceLog {
-    pub fn left(&mut self) {
+    pub fn note_leave(&mut self) {
         self.recording.left += 1;
     }
 
-    pub fn returned(&mut self) {
+    pub fn note_return(&mut self) {
         self.recording.returned += 1;
     }
 

@@ -119,7 +119,7 @@ impl Connections {
 
     /// A client is connected, for the first time or `again`. The system's answer was read at `read`, or at an unknown time
     /// before `now`.
-    pub fn made(&mut self, client: ClientId, again: bool, read: Nanos, now: Nanos) {
+    pub fn note_connection(&mut self, client: ClientId, again: bool, read: Nanos, now: Nanos) {
         let begun = self.begun.get(client.0 as usize).copied().unwrap_or(now);
         let at = if read >= begun { read } else { now };
         let times = if again {
@@ -133,12 +133,12 @@ impl Connections {
     }
 
     /// The system turned a client away.
-    pub fn refused(&mut self) {
+    pub fn note_refusal(&mut self) {
         self.recording.refused += 1;
     }
 
     /// A client has lost its connection.
-    pub fn lost(&mut self, now: Nanos) {
+    pub fn note_loss(&mut self, now: Nanos) {
         let all = &mut self.recording.interruptions;
         if self.down == 0 && all.len() < ConnectRecording::MOST_INTERRUPTIONS {
             all.push(Interruption {
@@ -154,7 +154,7 @@ impl Connections {
     }
 
     /// A client that had lost its connection has one again, and its subscriptions.
-    pub fn back(&mut self, now: Nanos) {
+    pub fn note_return(&mut self, now: Nanos) {
         self.down = self.down.saturating_sub(1);
         if let Some(present) = self.recording.interruptions.last_mut() {
             present.first_back.get_or_insert(now);
@@ -277,13 +277,13 @@ mod tests {
     #[test]
     fn an_interruption_lasts_until_the_last_client_is_back() {
         let mut connections = Connections::default();
-        connections.lost(10);
-        connections.lost(12);
-        connections.back(20);
-        connections.lost(25);
-        connections.back(30);
-        connections.back(41);
-        connections.lost(90);
+        connections.note_loss(10);
+        connections.note_loss(12);
+        connections.note_return(20);
+        connections.note_loss(25);
+        connections.note_return(30);
+        connections.note_return(41);
+        connections.note_loss(90);
         let one = Interruption {
             from: 10,
             first_back: Some(20),

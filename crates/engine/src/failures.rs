@@ -1,10 +1,10 @@
-//! What clients ran into, in the words of the driver or the server: each kind once, with a count.
+//! The failures that clients ran into, in the words of the driver or the server: each kind once, with a count.
 
 use serde::{Deserialize, Serialize};
 
 use pubgauge_driver::shortened;
 
-/// What a failure happened to.
+/// The thing that a failure happened to.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -23,7 +23,7 @@ pub enum FailureKind {
 /// A failure that clients of one worker had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientFailure {
-    /// What it happened to.
+    /// The thing that it happened to.
     pub kind: FailureKind,
     /// In words; long ones are [`shortened`].
     pub why: String,

@@ -1,5 +1,6 @@
 //! The receiving half of a worker: what comes out of a fleet is timed, checked and counted.
 
+mod away;
 mod bodies;
 mod events;
 mod under_way;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos, Session};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::absences::{AbsenceLog, PresenceRecording};
+use crate::absences::AbsenceLog;
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::context::Context;
@@ -475,43 +476,6 @@ impl Receiving {
             self.message(client, flow, header, &payload, manner);
             self.now = now;
         }
-    }
-
-    /// A client leaves: its connection ends now.
-    pub fn leave(&mut self, client: ClientId) {
-        let state = &mut self.clients[client.0 as usize];
-        state.back_at = Nanos::MAX;
-        state.absences += 1;
-        state.awaits_first = true;
-        self.absences.left();
-    }
-
-    /// A client is connected again, with its subscriptions; its last answer was read at this time of the clock.
-    pub fn come_back(&mut self, client: ClientId, read: Nanos) {
-        let state = &mut self.clients[client.0 as usize];
-        state.back_at = read.saturating_sub(self.epoch);
-        self.absences.returned();
-    }
-
-    /// Acknowledgements that a client has got, where clients come and go.
-    pub fn answered(&self, client: ClientId) -> u64 {
-        self.answers.get(client.0 as usize).copied().unwrap_or(0)
-    }
-
-    /// The comings and goings of its clients. To be asked after [`Receiving::finish`].
-    pub fn finish_presence(&mut self) -> PresenceRecording {
-        self.absences.finish()
-    }
-
-    /// Counts what subscribers have missed by being away; by party. To be asked before [`Receiving::finish`].
-    pub fn count_missed(&mut self, table: Option<Timetable>) -> FxHashMap<u32, u64> {
-        let mut of_parties = FxHashMap::default();
-        let missed = self.absences.missed(&self.brief, table, self.epoch);
-        for ((party, flow), deliveries) in missed {
-            self.flows[flow as usize].counts.messages.missed += deliveries;
-            *of_parties.entry(party).or_default() += deliveries;
-        }
-        of_parties
     }
 
     /// The measurement ended earlier than planned.

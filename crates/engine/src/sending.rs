@@ -2,6 +2,7 @@
 
 mod bursts;
 mod ending;
+mod outages;
 mod paces;
 mod sentinels;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
     ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
-    Refusal, TopicId,
+    TopicId,
 };
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::{Due, Exchange, Schedule};
@@ -26,7 +27,7 @@ use crate::histograms::Times;
 use crate::live::LiveCounters;
 use crate::parts::{self, Parts};
 use crate::receiving::tag;
-use crate::recording::{FlowRecording, Outage, Recording, Traffic};
+use crate::recording::{FlowRecording, Outage, Traffic};
 use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
@@ -593,63 +594,6 @@ impl Sending {
         let to = span.end.min(table.end);
         let ns = to.saturating_sub(span.start.max(table.measure));
         self.flows[flow as usize].held_back += ns * publishers;
-    }
-
-    /// Notes that a measured message was refused, or fell due while its publisher was not connected.
-    #[cold]
-    fn refused(&mut self, local: u32, stream: u32, intended: Nanos, why: Refusal) {
-        let state = &mut self.locals[local as usize];
-        let deliveries = u64::from(self.brief.audience.fan_out(stream));
-        let (refused, out, unconnected) = match why {
-            Refusal::NotConnected => {
-                state.out_since.get_or_insert(intended);
-                (0, 1, deliveries)
-            }
-            _ => (1, 0, 0),
-        };
-        let counts = &mut self.flows[state.flow as usize];
-        counts.too_large += u64::from(why == Refusal::TooLarge);
-        counts.dropped += u64::from(why == Refusal::Dropped);
-        counts.messages.refused += refused;
-        counts.messages.not_connected += out;
-        counts.messages.untaken_deliveries += deliveries;
-        counts.messages.unconnected_deliveries += unconnected;
-        if let Some(parts) = &mut self.parts[state.flow as usize] {
-            let part = parts.due_at(intended);
-            part.refused += refused;
-            part.not_connected += out;
-            part.untaken_deliveries += deliveries;
-            part.unconnected_deliveries += unconnected;
-        }
-    }
-
-    /// Notes that the outage of a publisher, if there is one, ends at `to`.
-    fn outage_ends(&mut self, local: u32, to: Nanos) {
-        let state = &mut self.locals[local as usize];
-        let Some(from) = state.out_since.take() else {
-            return;
-        };
-        self.outages.push(Outage {
-            stream: state.first_stream,
-            from,
-            to,
-        });
-        if self.outages.len() == 2 * Recording::MOST_OUTAGES {
-            self.keep_longest_outages();
-        }
-    }
-
-    fn keep_longest_outages(&mut self) {
-        let length = |outage: &Outage| outage.to.saturating_sub(outage.from);
-        self.outages
-            .sort_by_key(|outage| std::cmp::Reverse(length(outage)));
-        self.outages.truncate(Recording::MOST_OUTAGES);
-    }
-
-    /// The longest outages of its publishers.
-    pub fn finish_outages(&mut self) -> Vec<Outage> {
-        self.keep_longest_outages();
-        std::mem::take(&mut self.outages)
     }
 
     /// The messages handed over so far, of any kind.

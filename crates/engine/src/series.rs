@@ -178,7 +178,7 @@ impl Cuts {
     }
 
     /// The end of the measurement, by the clock.
-    pub fn end(&self) -> Nanos {
+    pub fn measurement_end(&self) -> Nanos {
         self.table.end
     }
 

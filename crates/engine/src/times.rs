@@ -63,7 +63,7 @@ pub enum HistogramValues {
 
 impl HistogramValues {
     /// The histogram, unless it is still encoded.
-    pub fn here(&self) -> Option<&Histogram<u64>> {
+    pub fn histogram(&self) -> Option<&Histogram<u64>> {
         match self {
             HistogramValues::Here(values) => Some(values),
             HistogramValues::Encoded(_) => None,

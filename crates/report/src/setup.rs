@@ -75,7 +75,7 @@ pub(crate) fn interruptions(cell: &Cell<'_>) -> Option<String> {
     Some(format!("{}: {}", cell.label, said.join(", ")))
 }
 
-/// What became of clients that came and went, means over a cell's trials; `None` where none did.
+/// The fate of clients that came and went, means over a cell's trials; `None` where none did.
 pub(crate) fn comings_and_goings(cell: &Cell<'_>) -> Option<String> {
     let of = |name: &str| {
         let values = cell.trials.iter().filter_map(|t| figure(t, None, name));

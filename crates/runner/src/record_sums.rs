@@ -212,7 +212,7 @@ impl<'a> RecordSums<'a> {
         let mut all: Option<Histogram<u64>> = None;
         // The conductor has decoded them.
         let each = self.record.recordings.iter().filter_map(times);
-        for values in each.filter_map(HistogramValues::here) {
+        for values in each.filter_map(HistogramValues::histogram) {
             // Equal bounds by construction.
             let _ = all.get_or_insert_with(histogram).add(values);
         }

@@ -74,7 +74,7 @@ struct Subscribed {
     busy_until: Nanos,
     /// Its client is not connected, and the system keeps for it what it would get.
     away: bool,
-    /// What the system has kept, each with its index in the record of what happened.
+    /// The messages that the system has kept, each with its index in the record of what happened.
     kept: Vec<(String, Vec<u8>, usize)>,
 }
 
@@ -256,7 +256,7 @@ impl Bus {
         kept.sort_by_key(|(_, _, truth)| *truth);
         for (topic, payload, truth) in kept {
             inner.inside += 1;
-            // What comes later waits for it.
+            // Later messages wait for it.
             let stream = Header::decode(&payload, self.mark).map_or(u32::MAX, |h| h.stream);
             inner.last_delivery.insert((fleet, client, stream), due);
             let message = BusContent::Message {

@@ -40,7 +40,7 @@ pub use self::flow::{
 pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
-pub use self::presence::{FirstLeave, FlowKind, LeaveFile, PresenceFile, PresenceOf, SpanRange};
+pub use self::presence::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRange};
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;

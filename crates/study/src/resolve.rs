@@ -2,6 +2,7 @@
 //! numbered.
 
 mod checks;
+mod presence;
 mod recordings;
 mod topics;
 pub(crate) mod traces;
@@ -19,8 +20,8 @@ use pubgauge_workload::{
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{
-    AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, FlowKind, OneSize, PayloadFile,
-    PhasesFile, ReplayModeFile, WorkloadFile,
+    AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
+    ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
@@ -253,14 +254,14 @@ fn flow(
         clashes.add("lasts", "a flow that lasts no time sends nothing");
     }
     let waits = matches!(arrivals, Arrivals::Bursts { every: None, .. });
-    let kind = FlowKind {
+    let kind = presence::FlowKind {
         unscheduled: !publishers.is_empty() && (arrivals.is_flat_out() || waits),
         shared: subscribers
             .iter()
             .any(|subscriber| subscriber.group.is_some()),
     };
     let presence = file.presence.as_ref();
-    let presence = presence.map(|file| Box::new(file.resolve(kind, clashes)));
+    let presence = presence.map(|file| Box::new(presence::presence(file, kind, clashes)));
     Flow {
         name,
         publishers,

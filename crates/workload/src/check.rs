@@ -45,7 +45,7 @@ pub enum WorkloadError {
     Presence {
         /// The flow's name.
         flow: String,
-        /// What does not go together.
+        /// The fault in it.
         fault: &'static str,
     },
     /// A flow that cannot be scheduled.

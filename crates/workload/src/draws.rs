@@ -5,12 +5,8 @@
 //! seeded by what they are for: (seed, stream, index). The generator is SplitMix64 (Steele, Lea
 //! and Flood 2014), which needs one multiplication more than a counter to start anywhere.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
 use rand::TryRng;
-
-use crate::model::Workload;
+use std::convert::Infallible;
 
 /// A generator for the draws of one occasion.
 #[derive(Clone, Debug)]
@@ -18,31 +14,12 @@ pub(crate) struct Draws {
     state: u64,
 }
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-impl Workload {
-    /// The seed of a flow's draws, by its number.
-    pub fn seed_of(&self, flow: u32) -> u64 {
-        self.seed ^ (u64::from(flow) + 1).wrapping_mul(GOLDEN)
-    }
-
-    /// The workload of a repeat, from 1: what is random in it is drawn anew for each, and is the same for all cells of one.
-    pub fn in_repeat(self: &Arc<Self>, repeat: u32) -> Arc<Workload> {
-        let mut drawn = self.clone();
-        if repeat > 1 {
-            let own = Arc::make_mut(&mut drawn);
-            own.seed = mix(own
-                .seed
-                .wrapping_add(u64::from(repeat).wrapping_mul(GOLDEN)));
-        }
-        drawn
-    }
 }
 
 impl Draws {
@@ -92,10 +69,7 @@ impl TryRng for Draws {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::Arrivals;
 
     #[test]
     fn units_are_uniform() {
@@ -108,16 +82,6 @@ mod tests {
         }
         // Standard deviation of a bin is 95: six of them.
         assert!(bins.iter().all(|b| b.abs_diff(10_000) < 570), "{bins:?}");
-    }
-
-    #[test]
-    fn each_repeat_has_draws_of_its_own() {
-        let workload = Arc::new(Workload::fan(1, 1, Arrivals::Poisson { per_s: 10.0 }));
-        let seed = |repeat| workload.in_repeat(repeat).seed;
-        assert_eq!(seed(1), workload.seed);
-        assert_eq!(seed(2), seed(2), "alike for all cells of a repeat");
-        let seeds: BTreeSet<u64> = (1..=100).map(seed).collect();
-        assert_eq!(seeds.len(), 100);
     }
 
     #[test]

@@ -9,10 +9,12 @@ pub mod census;
 pub mod check;
 mod draws;
 mod fan;
+mod goers;
 pub mod mark;
 mod model;
 pub mod presence;
 pub mod schedule;
+mod seeds;
 #[cfg(test)]
 mod tests_support;
 pub mod trace;

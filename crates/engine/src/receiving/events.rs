@@ -4,7 +4,7 @@ use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Heade
 
 use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
-use crate::ledger::{Account, Arrival, Noted};
+use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
 
 /// Stands for those who ask in a ping-pong: the party of the ledger's accounts of answers.
@@ -136,39 +136,6 @@ impl Receiving {
         }
     }
 
-    /// Notes a delivery to a subscriber that was away before.
-    #[cold]
-    fn after_absence(
-        &mut self,
-        client: ClientId,
-        (flow, account): (usize, Account),
-        noted: Noted,
-        header: &Header,
-    ) {
-        let receiver = &mut self.clients[client.0 as usize];
-        let back_at = receiver.back_at.min(self.now);
-        if std::mem::take(&mut receiver.awaits_first) {
-            self.absences.first_message(self.now - back_at);
-        }
-        let absences = receiver.absences;
-        let measured = account.kind == Kind::Measured;
-        if measured && header.intended < receiver.back_at && noted.arrival != Arrival::Duplicate {
-            self.absences.backlog(self.now - back_at);
-        }
-        let entry = self.ledger.entry(noted.entry);
-        let before = std::mem::replace(&mut entry.absences, absences);
-        if before != absences && noted.skipped > 0 && self.forgets && measured {
-            let stream = (account.party, flow as u32, account.stream);
-            (self.absences).gap(
-                stream,
-                back_at,
-                header.intended,
-                header.sequence,
-                noted.skipped,
-            );
-        }
-    }
-
     /// Notes a first delivery to a member of a group that has members on other workers too.
     #[inline(never)]
     fn gather(
@@ -243,7 +210,7 @@ impl Receiving {
             let seen = entry.map_or(0, |entry| self.ledger.entry(entry).absences);
             if passed_over > 0 && seen != absences && self.forgets {
                 let stream = (party, flow as u32, header.stream);
-                let end = self.cuts.end().saturating_sub(self.epoch);
+                let end = self.cuts.measurement_end().saturating_sub(self.epoch);
                 let all = header.sequence;
                 self.absences.gap(stream, back_at, end, all, passed_over);
             }

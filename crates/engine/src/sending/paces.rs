@@ -489,20 +489,20 @@ impl Sending {
 
     /// A client leaves: nothing more falls due to its publishers.
     pub fn leave(&mut self, client: ClientId) {
-        self.place(client, Whereabouts::Away);
+        self.move_to(client, Whereabouts::Away);
     }
 
     /// A client is coming back: what falls due to its publishers waits until it is connected.
     pub fn come_back(&mut self, client: ClientId) {
-        self.place(client, Whereabouts::Returning);
+        self.move_to(client, Whereabouts::Returning);
     }
 
     /// A client is connected again.
     pub fn came_back(&mut self, client: ClientId) {
-        self.place(client, Whereabouts::Here);
+        self.move_to(client, Whereabouts::Here);
     }
 
-    fn place(&mut self, client: ClientId, place: Whereabouts) {
+    fn move_to(&mut self, client: ClientId, place: Whereabouts) {
         for at in self.of_client(client) {
             let local = self.by_client[at].1;
             self.locals[local as usize].place = place;

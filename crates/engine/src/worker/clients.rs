@@ -237,7 +237,7 @@ impl Worker {
                 }
                 self.connected += 1;
                 let now = self.context.clock.now();
-                self.connections.made(client, again, read, now);
+                self.connections.note_connection(client, again, read, now);
                 let mut wanted: VecDeque<Subscription> = if session_present {
                     VecDeque::new()
                 } else {
@@ -325,7 +325,7 @@ impl Worker {
         let lost = matches!(was, ClientState::Up | ClientState::Subscribing(_));
         self.lost += u64::from(lost);
         if lost {
-            self.connections.lost(now);
+            self.connections.note_loss(now);
         }
         self.clients[index] = match was {
             ClientState::New | ClientState::Connecting { again: false } => ClientState::New,
@@ -342,7 +342,7 @@ impl Worker {
         };
         self.note(kind, Some(client), failure.clone());
         if failure.exhausted.is_none() && !lost {
-            self.connections.refused();
+            self.connections.note_refusal();
         }
         if returning {
             self.presences.turned_away(client, now);
@@ -375,7 +375,7 @@ impl Worker {
             self.turned_away.connected(self.up);
         } else {
             if !self.presences.is_returning(client) {
-                self.connections.back(read.max(self.context.epoch));
+                self.connections.note_return(read.max(self.context.epoch));
             }
             self.came_back(client, read);
             self.sending.writable(&mut *self.fleet, client);

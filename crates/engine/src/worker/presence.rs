@@ -21,7 +21,7 @@ pub(super) const RETRY: Nanos = 500_000_000;
 /// The comings and goings of a worker's clients.
 #[derive(Default)]
 pub(super) struct Presences {
-    /// What happens next, by time.
+    /// The next steps, by time.
     next: BinaryHeap<Reverse<(Nanos, u32, Step)>>,
     /// By client; of those that stay `None`.
     of: Vec<Option<Goer>>,
@@ -34,7 +34,7 @@ enum Step {
     /// The client leaves: it sends no more.
     Leave,
     /// Its connection ends, once all that it has sent is acknowledged, or this time has come.
-    Part { by: Nanos },
+    EndConnection { by: Nanos },
     /// It comes back.
     Return,
 }
@@ -160,7 +160,7 @@ impl Worker {
             let client = ClientId(client);
             match step {
                 Step::Leave => self.leave(client, now),
-                Step::Part { by } => self.part(client, by, now),
+                Step::EndConnection { by } => self.end_connection(client, by, now),
                 Step::Return => self.come_back(client, now),
             }
         }
@@ -179,11 +179,11 @@ impl Worker {
         }
         self.presences.set(client, Whereabouts::Leaving);
         self.sending.leave(client);
-        self.part(client, now + PATIENCE, now);
+        self.end_connection(client, now + PATIENCE, now);
     }
 
     /// Ends the connection of a client that leaves, if all that it has sent is acknowledged or its patience is over.
-    fn part(&mut self, client: ClientId, by: Nanos, now: Nanos) {
+    fn end_connection(&mut self, client: ClientId, by: Nanos, now: Nanos) {
         let waits = now < by && self.awaits_answers(client);
         let Some(Some(goer)) = self.presences.of.get_mut(client.0 as usize) else {
             return;
@@ -198,7 +198,7 @@ impl Worker {
         }
         let vanishes = goer.vanishes;
         if !vanishes && waits {
-            let step = Step::Part { by };
+            let step = Step::EndConnection { by };
             self.presences
                 .next
                 .push(Reverse((now + AGAIN, client.0, step)));

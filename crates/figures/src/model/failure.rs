@@ -1,11 +1,11 @@
-//! What clients ran into, in the words of the driver or the server.
+//! The failures that clients ran into, in the words of the driver or the server.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a failure happened to.
+/// The thing that a failure happened to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -25,7 +25,7 @@ pub enum FailureKind {
 /// A failure that clients of a trial had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientFailure {
-    /// What it happened to.
+    /// The thing that it happened to.
     pub kind: FailureKind,
     /// In words.
     pub why: String,

@@ -26,7 +26,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     };
     if let Some(why) = &circumstances.not_run {
         let kinds = [FailureKind::Rejected, FailureKind::Subscription];
-        let words = words(trial, &kinds);
+        let words = most_frequent_failure(trial, &kinds);
         let reason = Reason::new(Rule::NotRun, format!("not run as planned: {why}{words}"));
         match circumstances.exhausted {
             Some(_) => blame(findings, reason),
@@ -45,7 +45,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         ..
     } = trial.connections;
     if made < planned {
-        let words = words(trial, &[FailureKind::Refused]);
+        let words = most_frequent_failure(trial, &[FailureKind::Refused]);
         let text = format!("{made} of {planned} connections were made{words}");
         let reason = Reason::new(Rule::Unconnected, text);
         blame(
@@ -56,7 +56,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         );
     }
     if lost > 0 && !circumstances.disconnects_allowed {
-        let words = words(trial, &[FailureKind::Lost]);
+        let words = most_frequent_failure(trial, &[FailureKind::Lost]);
         let text = format!("{lost} of {planned} connections were lost, {remade} made again{words}");
         let reason = Reason::new(Rule::ConnectionsLost, text);
         blame(findings, reason.count(Evidence::ConnectionsLost, lost));
@@ -159,7 +159,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
 }
 
 /// The most frequent failure of clients of these kinds, as the end of a clause, unless the trial's end tells it already.
-fn words(trial: &Trial, kinds: &[FailureKind]) -> String {
+fn most_frequent_failure(trial: &Trial, kinds: &[FailureKind]) -> String {
     let end = trial.circumstances.not_run.as_deref().unwrap_or_default();
     let of_kind = |failure: &&ClientFailure| kinds.contains(&failure.kind);
     let each = trial.client_failures.iter().filter(of_kind);

@@ -15,7 +15,7 @@ use super::{bursts_wait, thresholds};
 /// from the first record on (a full socket buffer flat out) are no growth.
 pub(super) fn carried(trial: &Trial) -> Carried {
     if trial.circumstances.subscribers_come_and_go {
-        // What is kept for who is away looks like a queue that grows.
+        // Messages that are kept for who is away look like a queue that grows.
         return Carried::All;
     }
     let flow = |flow: &FlowFigures| {

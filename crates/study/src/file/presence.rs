@@ -3,11 +3,8 @@
 use std::fmt;
 
 use pubgauge_quantities::Span;
-use pubgauge_workload::presence::{Between, Presence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-
-use crate::clash::Clashes;
 
 /// Devices that come and go during the measurement. Before it all are connected; after it those that are away come back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,80 +76,4 @@ impl Serialize for SpanRange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
-}
-
-impl From<SpanRange> for Between {
-    fn from(range: SpanRange) -> Between {
-        Between {
-            least: range.least.0,
-            most: range.most.0,
-        }
-    }
-}
-
-impl PresenceFile {
-    /// As plain data, of a flow of this kind.
-    pub(crate) fn resolve(&self, flow: FlowKind, clashes: &mut Clashes<'_>) -> Presence {
-        let of = self.of.unwrap_or(PresenceOf::All);
-        let (publishers, subscribers) =
-            (of != PresenceOf::Subscribers, of != PresenceOf::Publishers);
-        let mut below = clashes.below(&["presence"]);
-        for (key, range) in [("online", self.online), ("offline", self.offline)] {
-            if range.least.0 == 0 || range.most < range.least {
-                below.add(
-                    key,
-                    "expected a time above 0, or two of which the second is longer",
-                );
-            }
-            let fixed = range.least == range.most;
-            if self.back_within.is_some() && !fixed {
-                below.add(
-                    key,
-                    "with `back-within` all keep to one clock: give one time, not a range",
-                );
-            }
-        }
-        if self
-            .back_within
-            .is_some_and(|within| within >= self.online.least)
-        {
-            below.add(
-                "back-within",
-                "expected less than `online`: else some would leave before they are back",
-            );
-        }
-        if self.back_within.is_some() && self.first == Some(FirstLeave::Spread) {
-            below.add("first", "with `back-within` all leave together");
-        }
-        if flow.unscheduled && publishers {
-            below.add(
-                "of",
-                "publishers that come and go need a schedule: give the flow a `rate` (not \"max\"), or say of = \"subscribers\"",
-            );
-        }
-        if flow.shared && subscribers {
-            below.add(
-                "of",
-                "members of a group share what comes: who is away misses nothing; say of = \"publishers\"",
-            );
-        }
-        Presence {
-            publishers,
-            subscribers,
-            online: self.online.into(),
-            offline: self.offline.into(),
-            spread: self.first != Some(FirstLeave::Together),
-            back_within: self.back_within.map(|within| within.0),
-            vanishes: self.leave == Some(LeaveFile::Vanish),
-        }
-    }
-}
-
-/// The facts of a flow that decide which of its devices can come and go.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowKind {
-    /// It sends as fast as it can, or bursts that wait for one another.
-    pub unscheduled: bool,
-    /// Its subscribers share.
-    pub shared: bool,
 }

@@ -219,7 +219,7 @@ impl TimeReader {
         (message, self.advice(text))
     }
 
-    /// What the text might be in place of what was expected.
+    /// Another form that the text may have in place of what was expected.
     fn advice(&self, text: &str) -> Option<String> {
         let whole = text.bytes().all(|byte| byte.is_ascii_digit());
         let fits = |format: TimeFormat| {

@@ -86,7 +86,7 @@ const OTHER_FORMS: &[OtherForm] = &[
 /// The text of a file.
 pub(super) struct OpenText {
     pub(super) text: Box<dyn BufRead>,
-    /// What it is, by its first bytes.
+    /// Its kind, by its first bytes.
     pub(super) kind: TextKind,
     /// Lines that were passed over.
     pub(super) skipped: u64,
@@ -151,7 +151,7 @@ pub(super) fn open(
     let mut skipped = 0;
     let mut line = Vec::new();
     loop {
-        // What kind of text it is stands behind the comments at its top.
+        // The kind of text stands behind the comments at its top.
         let next = text.fill_buf().map_err(unreadable)?.first().copied();
         let is_comment = next.is_some() && next.map(char::from) == comment;
         if skipped >= lines && !is_comment {
