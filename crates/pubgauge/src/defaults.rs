@@ -6,7 +6,7 @@
 mod file;
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -101,7 +101,7 @@ impl CommandLine {
         }
         let study = of_verb.try_get_one::<PathBuf>("study").ok().flatten();
         let resumed = matches!(of_verb.try_contains_id("resume"), Ok(true));
-        let is_own = resumed || study.is_some_and(names_a_study);
+        let is_own = resumed || study.is_some_and(|study| names_a_study(study));
         let (left_out, found): (Vec<_>, Vec<_>) = found
             .into_iter()
             .partition(|default: &Default| is_own && is_of_study(&default.option));
@@ -231,9 +231,9 @@ fn with_value(long: &str, value: &OsStr) -> OsString {
 }
 
 /// Whether what was typed in place of a study is one.
-fn names_a_study(study: &PathBuf) -> bool {
+fn names_a_study(study: &Path) -> bool {
     let mut alone = Selection {
-        study: Some(study.clone()),
+        study: Some(study.to_owned()),
         ..Selection::default()
     };
     study.as_os_str() == "first-look" || alone.resolve_words().is_err() || alone.study.is_some()

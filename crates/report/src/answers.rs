@@ -342,9 +342,10 @@ fn is_idle(trial: &Trial) -> bool {
 /// The connections of an idle trial, and the memory of the system for each: `3000 connections, 9.2 KiB each`.
 fn held(trial: &Trial) -> String {
     let connections = shown::so_many(trial.connections.made, "connection");
-    let name = match trial.system_in_client() {
-        true => "client-memory-per-connection",
-        false => "system-memory-per-connection",
+    let name = if trial.system_in_client() {
+        "client-memory-per-connection"
+    } else {
+        "system-memory-per-connection"
     };
     match figure(trial, None, name) {
         Some(bytes) => format!("{connections}, {} each", shown::bytes(bytes as u64)),
