@@ -118,7 +118,8 @@
     for (const row of rows) {
       row.cell = row.row === data.noise ? noise : workload.byLabel.get(row.row);
       row.look = look(workload, row.cell);
-      row.invalid = row.hollow = row.verdict && row.verdict !== "valid";
+      row.invalid = row.verdict && row.verdict !== "valid";
+      row.hollow = row.invalid || row.not_compared != null;
     }
     if (figure.kind !== "axis") return rows.filter((row) => row.cell === noise || row.cell.point === workload.point);
     // The other axes stand at the values of the point that is shown.
@@ -247,7 +248,7 @@
   function over(rows, numbers, { name, columns, exact, words, lines = [], due = [], isLog, width, height, at, clips }) {
     const points = grouped(rows).map((group) => columns.map((c) => group.filter((d) => d[c.name] != null).map((d) => ({
       ...d, x: d.number, y: d[c.name], low: d[c.low], high: d[c.high], thick: c.thick, hollow: d.hollow || (d[c.low] != null && d[c.high] == null),
-      words: `${d.cell.row}, ${at(d.number)}\n${c.words}${exact(d[c.name])}${between({ low: d[c.low], high: d[c.high] }, exact)}${d.invalid ? "\n" + d.verdict : ""}${d.change ? "\n" + d.change : ""}`,
+      words: `${d.cell.row}, ${at(d.number)}\n${c.words}${exact(d[c.name])}${between({ low: d[c.low], high: d[c.high] }, exact)}${d.invalid ? "\n" + d.verdict : ""}${[d.change, d.not_compared].map((words) => (words ? "\n" + words : "")).join("")}`,
     }))));
     const all = points.flat(2), values = [...all.map((d) => d.y), ...due.map((d) => d.due_msgs_per_s), ...lines.map((l) => l.value).filter((v) => v < max(all, (d) => d.y) * 30), ...(clips ?? [])];
     const least = min(values), most = max(values), spare = (most - least || Math.abs(most) || 1) * 0.08, room = height - 60;

@@ -40,12 +40,12 @@ fn of_figure(cells: &[&CellTrend], id: &str, name: &str) -> Chart {
         title: name.to_owned(),
         description:
             "Mean over repeats in each run with its 95 % interval, of two repeats with both values. Ringed: it changed \
-             beyond noise. Left out: runs that show no such figure."
+             beyond noise. Hollow: it cannot be compared. Left out: runs that show no such figure."
                 .into(),
         columns: columns(["row", "at", "number", "verdict"])
             .into_iter()
             .chain(["value", "ci_low", "ci_high"].map(in_unit))
-            .chain(columns(["repeats", "change"]))
+            .chain(columns(["repeats", "change", "not_compared"]))
             .collect(),
         rows,
         lines: Vec::new(),
@@ -73,5 +73,8 @@ fn row(name: &str, verdict: &str, point: &TrendPoint) -> Vec<Value> {
         point.high.into(),
         point.repeats.into(),
         change.into(),
+        (point.step.as_ref())
+            .and_then(|step| step.why.as_deref())
+            .into(),
     ]
 }

@@ -117,10 +117,15 @@ fn the_page_marks_what_changed() {
     let lines: Vec<&str> = csv.split("\r\n").collect();
     assert_eq!(
         lines[0],
-        "row,at,number,verdict,value_ns,ci_low_ns,ci_high_ns,repeats,change"
+        "row,at,number,verdict,value_ns,ci_low_ns,ci_high_ns,repeats,change,not_compared"
     );
     let third = lines.iter().find(|line| line.starts_with("b,run 3,3,"));
     assert!(third.is_some_and(|line| line.contains("worse: +")), "{csv}");
+    // The run on another machine is hollow.
+    let hollow = browser.eval(
+        "[...document.querySelectorAll('#t1-latency-p50 .chart circle')].filter((c) => c.getAttribute('fill') === 'var(--paper)').length",
+    );
+    assert_eq!(hollow, 2, "one of each row");
     assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
     assert!(
         browser.requests.iter().all(|r| !r.starts_with("http")),
