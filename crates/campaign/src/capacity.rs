@@ -254,9 +254,12 @@ fn most_from_one_source(brokers: &[ClientCounts], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
         let endpoint = endpoint(nth)?;
-        let of_side = |count: u64, only_subscribe| match is_on_loopback(endpoint, only_subscribe) {
-            true => count.min(PER_SOURCE.into()),
-            false => count,
+        let of_side = |count: u64, only_subscribe| {
+            if is_on_loopback(endpoint, only_subscribe) {
+                count.min(PER_SOURCE.into())
+            } else {
+                count
+            }
         };
         let places = endpoint.rsplit('@').next().unwrap_or_default();
         Some(match places.contains(',') {

@@ -234,9 +234,10 @@ impl Brief {
     pub fn counted_clients(&self, assignment: &Assignment) -> usize {
         let devices = &assignment.devices;
         let mut all = devices.iter();
-        match all.any(|device| self.presence_of(*device).is_some()) {
-            true => devices.len(),
-            false => 0,
+        if all.any(|device| self.presence_of(*device).is_some()) {
+            devices.len()
+        } else {
+            0
         }
     }
 

@@ -35,9 +35,10 @@ pub fn of_clients(record: &TrialRecord, driver: Option<&dyn Driver>) -> Vec<Clie
         let name = driver.map_or_else(String::new, |driver| driver.rejection(rejected.code));
         add(ClientFailure {
             kind: FailureKind::Rejected,
-            why: match name.is_empty() {
-                true => format!("code {}", rejected.code),
-                false => name,
+            why: if name.is_empty() {
+                format!("code {}", rejected.code)
+            } else {
+                name
             },
             first: String::new(),
             count: rejected.messages,

@@ -9,9 +9,10 @@ impl Flow {
     /// When a device of the flow is connected, by the side that it is on; `None`: always.
     pub fn presence_of(&self, subscribes: bool) -> Option<&Presence> {
         let presence = self.presence.as_deref()?;
-        let on_side = match subscribes {
-            true => presence.subscribers,
-            false => presence.publishers,
+        let on_side = if subscribes {
+            presence.subscribers
+        } else {
+            presence.publishers
         };
         on_side.then_some(presence)
     }

@@ -225,21 +225,24 @@ fn receive(name: &'static str, version: Version, over_websocket: bool) -> f64 {
     let port = listener.local_addr().expect("it is bound").port();
     let sender = std::thread::spawn(move || {
         let (stream, _) = listener.accept().expect("the fleet connects");
-        let mut server = match over_websocket {
-            true => Server::accept(stream),
-            false => Server::Plain(stream),
+        let mut server = if over_websocket {
+            Server::accept(stream)
+        } else {
+            Server::Plain(stream)
         };
         server.next();
         let v5 = version == Version::V5;
-        server.send(match v5 {
-            true => &[0x20, 3, 0, 0, 0],
-            false => &[0x20, 2, 0, 0],
+        server.send(if v5 {
+            &[0x20, 3, 0, 0, 0]
+        } else {
+            &[0x20, 2, 0, 0]
         });
         let subscribe = server.next();
         let id = [subscribe[2], subscribe[3]];
-        let suback = match v5 {
-            true => vec![0x90, 4, id[0], id[1], 0, 0],
-            false => vec![0x90, 3, id[0], id[1], 0],
+        let suback = if v5 {
+            vec![0x90, 4, id[0], id[1], 0, 0]
+        } else {
+            vec![0x90, 3, id[0], id[1], 0]
         };
         server.send(&suback);
         let (template, mut batch) = (template(version), Vec::new());

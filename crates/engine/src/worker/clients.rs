@@ -336,9 +336,10 @@ impl Worker {
         if !returning {
             self.sending.retry(&mut *self.fleet, client);
         }
-        let kind = match lost {
-            true => FailureKind::Lost,
-            false => FailureKind::Refused,
+        let kind = if lost {
+            FailureKind::Lost
+        } else {
+            FailureKind::Refused
         };
         self.note(kind, Some(client), failure.clone());
         if failure.exhausted.is_none() && !lost {

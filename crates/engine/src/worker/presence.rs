@@ -217,10 +217,7 @@ impl Worker {
         } else {
             self.fleet.disconnect(client);
         }
-        let back_at = match self.presences.over {
-            true => now,
-            false => back_at,
-        };
+        let back_at = if self.presences.over { now } else { back_at };
         (self.presences.next).push(Reverse((back_at, client.0, Step::Return)));
     }
 

@@ -285,9 +285,12 @@ impl<P: Protocol> TcpFleet<P> {
             websocket.owes_pong(),
         );
         let (protocol, mut link) = self.link(id);
-        let carried = taken.map_err(|why| match was_beginning {
-            true => link.broken(format_args!("{why}\n  hint: {WEBSOCKET_PORT}")),
-            false => link.protocol_broken(why, "what is between may be at fault, too"),
+        let carried = taken.map_err(|why| {
+            if was_beginning {
+                link.broken(format_args!("{why}\n  hint: {WEBSOCKET_PORT}"))
+            } else {
+                link.protocol_broken(why, "what is between may be at fault, too")
+            }
         })?;
         if has_begun {
             protocol.greet(&mut link)?;

@@ -65,9 +65,10 @@ pub enum LeaveFile {
 
 impl fmt::Display for SpanRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.least == self.most {
-            true => write!(f, "{}", self.least),
-            false => write!(f, "{}..{}", self.least, self.most),
+        if self.least == self.most {
+            write!(f, "{}", self.least)
+        } else {
+            write!(f, "{}..{}", self.least, self.most)
         }
     }
 }
