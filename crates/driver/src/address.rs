@@ -18,8 +18,8 @@ pub struct Scheme {
     pub usual_port: Option<u16>,
     /// The meaning of a path after the host, for example `VIRTUAL-HOST`; `None`: there is none.
     pub path: Option<&'static str>,
-    /// Bytes go in frames of WebSocket (RFC 6455), which is asked for at the path, else at this one. `None`: no
-    /// WebSocket.
+    /// The path at which WebSocket (RFC 6455) is asked for where an address has none; all bytes then go in its frames.
+    /// `None`: no WebSocket.
     pub websocket: Option<&'static str>,
 }
 

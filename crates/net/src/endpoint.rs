@@ -36,6 +36,40 @@ pub struct Endpoint {
     pub websocket: Option<String>,
 }
 
+/// A host as it stands in an address.
+struct Place<'a> {
+    host: &'a str,
+    zone: Option<&'a str>,
+    port: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// # Errors
+    /// Why it is none.
+    fn read(authority: &'a str) -> Result<Place<'a>, &'static str> {
+        let Some(literal) = authority.strip_prefix('[') else {
+            let (host, port) = match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            };
+            if host.is_empty() || host.contains(['/', '?', '#']) {
+                return Err("no host, or something after it");
+            }
+            let zone = None;
+            return Ok(Place { host, zone, port });
+        };
+        let (literal, after) = literal.split_once(']').ok_or("missing ]")?;
+        let port = match after.strip_prefix(':') {
+            Some(port) => Some(port),
+            None if after.is_empty() => None,
+            None => return Err("something other than a port after ]"),
+        };
+        let (_, zone) = split_zone(literal).ok_or("no IPv6 address in the brackets")?;
+        let host = literal.split('%').next().unwrap_or_default();
+        Ok(Place { host, zone, port })
+    }
+}
+
 impl Endpoint {
     /// Reads the URL and looks the host up, which may take as long as name servers do.
     ///
@@ -126,29 +160,7 @@ impl Endpoint {
             }
             None => (None, rest),
         };
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(v6) => {
-                let (host, after) = v6.split_once(']').ok_or_else(|| bad("missing ]"))?;
-                match after.strip_prefix(':') {
-                    Some(port) => (host, Some(port)),
-                    None if after.is_empty() => (host, None),
-                    None => return Err(bad("something other than a port after ]")),
-                }
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
-        };
-        if host.is_empty() || host.contains(['/', '?', '#']) {
-            return Err(bad("no host, or something after it"));
-        }
-        let zone = match (authority.starts_with('['), split_zone(host)) {
-            (true, Some((_, zone))) => zone,
-            (true, None) => return Err(bad("no IPv6 address in the brackets")),
-            (false, _) => None,
-        };
-        let host = zone.map_or(host, |_| host.split('%').next().unwrap_or_default());
+        let Place { host, zone, port } = Place::read(authority).map_err(bad)?;
         let port = match port {
             Some(port) => port
                 .parse()

@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 3] = [
 /// # Errors
 /// If a file cannot be written; if no key can be made.
 pub fn write(host: &str, folder: &Path) -> io::Result<([(String, String); 3], Tls)> {
-    let (ca, cert, key) = make(host).map_err(io::Error::other)?;
+    let (ca, cert, key) = make_certificates(host).map_err(io::Error::other)?;
     let shown = |name| folder.join(name).display().to_string();
     for ((_, name), text) in FILES.iter().zip([&ca, &cert, &key]) {
         let mut options = OpenOptions::new();
@@ -44,7 +44,7 @@ pub fn write(host: &str, folder: &Path) -> io::Result<([(String, String); 3], Tl
 }
 
 /// The authority's certificate, the server's and its key, as PEM.
-fn make(host: &str) -> Result<(String, String, String), rcgen::Error> {
+fn make_certificates(host: &str) -> Result<(String, String, String), rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

@@ -284,7 +284,7 @@ fn meant(place: &str, word: Option<&str>, drivers: &Drivers) -> Option<&'static 
     of_port.or_else(of_word).map(|(_, scheme)| scheme.name)
 }
 
-/// The fault of a scheme that no driver has, and the scheme to write; `shown` is the address.
+/// The error in a scheme that no driver has, and the word to write; `shown` is the address.
 fn unknown_scheme(name: &str, shown: &str, drivers: &Drivers) -> (String, String) {
     let place = shown.split_once("://").map_or("", |(_, place)| place);
     let is_foreign = |(names, _): &&(&[&str], &str)| names.contains(&name);

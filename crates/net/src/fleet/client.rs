@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// The layer between a protocol and its socket.
+/// Layers between a protocol and its socket.
 #[derive(Default)]
 pub(super) struct Layers {
     pub tls: Option<Box<rustls::ClientConnection>>,

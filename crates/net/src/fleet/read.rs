@@ -21,7 +21,7 @@ const READ_PAUSE: usize = 4 * OUT_CAP;
 /// is given only as its bytes come in.
 const GROWTH: usize = 1 << 20;
 
-/// Advice for where WebSocket does not begin.
+/// The advice where WebSocket does not begin.
 const WEBSOCKET_PORT: &str = "does the server speak WebSocket at this port, at this path, with TLS if it is wss://? Its other ports are others";
 
 /// Reads of one TLS connection in a row before other clients are read from.

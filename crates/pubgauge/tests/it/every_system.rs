@@ -122,7 +122,6 @@ mod long {
         mosquitto_each_second: "mosquitto:persistent-1s",
         mosquitto_on_changes: "mosquitto:persistent-on-changes",
         mosquitto_with_tls: "mosquitto:tls",
-        mosquitto_over_websocket: "mosquitto:ws",
         nats_with_tls: "nats:tls",
         rabbitmq_with_tls: "rabbitmq:tls",
         zeromq_forwarder: "zeromq-forwarder",

@@ -404,7 +404,6 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
             "queues-100",
             "queues-unlimited",
             "tls",
-            "ws",
         ]
     );
     assert!(of("zeromq-direct").found && of("reference-broker").found);
