@@ -8,6 +8,7 @@ mod campaign;
 pub mod capabilities;
 pub mod capacity;
 mod client;
+mod contents;
 mod error;
 pub mod hosts;
 pub mod networks;

@@ -17,7 +17,7 @@ use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{SystemKind, Testbed};
 
 use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
-use crate::{capacity, hosts, networks, pairs, sizes};
+use crate::{capacity, contents, hosts, networks, pairs, sizes};
 
 /// A study as given.
 pub struct Given {
@@ -85,6 +85,7 @@ pub fn prepare(
     }));
     plan.notes.extend(limits(&plan));
     plan.notes.extend(searched(&plan));
+    plan.notes.extend(contents::remarks(&plan, &systems));
     plan.notes.extend(pairs::compared(&plan)?);
     Ok(Prepared {
         given: given.text,

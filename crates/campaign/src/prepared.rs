@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
+use pubgauge_driver::{Carries, Driver, Mapping, Settings, Tls, Unsupported};
 use pubgauge_figures::model::AxisValue;
 use pubgauge_quantities::lists::unique;
 use pubgauge_runner::ResolvedSettings;
@@ -109,6 +109,15 @@ impl Chosen {
         let mut mappings = self.driver.resolve(settings, &target)?;
         mappings.extend(target.unchecked(self.driver.schemes()));
         Ok(mappings)
+    }
+
+    /// In how far recorded messages travel on this system as they were recorded.
+    pub fn carries(&self, settings: &Settings) -> Carries {
+        let target = Testbed::planned_target(&self.file, self.variant.as_deref());
+        target.map_or_else(
+            |_| Carries::default(),
+            |target| self.driver.carries(settings, &target),
+        )
     }
 }
 

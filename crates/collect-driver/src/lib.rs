@@ -13,7 +13,7 @@ mod setup;
 mod told;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
     Subscription, Target, Traits, Unsupported, accepted,
 };
 use pubgauge_driver_mqtt::{MqttDriver, SubscriberTerms};
@@ -60,6 +60,15 @@ impl Driver for CollectDriver {
 
     fn traits(&self, settings: &Settings) -> Traits {
         MqttDriver.traits(settings)
+    }
+
+    fn carries(&self, settings: &Settings, target: &Target) -> Carries {
+        let asked = Asked::read(settings);
+        // A collector stores payloads alone, where messages are found again.
+        if asked.collects() {
+            return Carries::default();
+        }
+        MqttDriver.carries(&asked.rest, target)
     }
 
     fn rejection(&self, code: u16) -> String {

@@ -6,6 +6,7 @@ use crate::footprint::{Crowd, Footprint};
 use crate::header::Mark;
 use crate::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Subscription, Target, Traits};
 use crate::settings::{Mapping, MessagingPattern, Settings, Unsupported};
+use crate::travel::Carries;
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
 pub trait Driver: Send + Sync {
@@ -97,6 +98,13 @@ pub trait Driver: Send + Sync {
     ) -> Result<(), DriverError> {
         let _ = (settings, target, subscription);
         Ok(())
+    }
+
+    /// In how far recorded messages travel as they were recorded ([`Fleet::advertise_as`]) on a system like `target` under
+    /// `settings`; pure, like [`Driver::resolve`]. The default: all as the settings say, with the header in front.
+    fn carries(&self, settings: &Settings, target: &Target) -> Carries {
+        let _ = (settings, target);
+        Carries::default()
     }
 
     /// How clients of a system like `target` reach each other; through a server by default.

@@ -24,6 +24,7 @@ pub mod settings;
 pub mod share;
 mod shortened;
 pub mod topic;
+pub mod travel;
 
 pub use address::{
     Encryption, Scheme, addresses, is_host, is_on_loopback, percent_decode, split_zone,
@@ -52,3 +53,4 @@ pub use settings::{
 };
 pub use shortened::shortened;
 pub use topic::TopicMatch;
+pub use travel::{Carries, Travel};

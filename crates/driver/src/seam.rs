@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::address::Scheme;
 use crate::clock::{Clock, Nanos};
 use crate::grant::Grant;
+use crate::header::HEADER_LEN;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings};
 use crate::shortened::shortened;
+use crate::travel::Travel;
 
 /// How a system behaves, for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -403,6 +405,11 @@ pub trait Events {
     /// The delivery that is reported next came with a lower quality of service (MQTT's QoS) than the fleet's settings
     /// promise between a publisher and a subscriber that both have them. The default: nobody counts it.
     fn lowered(&mut self) {}
+    /// The delivery that is reported next had this header beside its payload ([`Travel::header_apart`]). The default:
+    /// nobody looks for it there.
+    fn header(&mut self, header: &[u8; HEADER_LEN]) {
+        let _ = header;
+    }
     /// A message for a subscriber.
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>);
     /// The system's answer to a message that was published with this `tag`.
@@ -459,6 +466,27 @@ pub trait Fleet {
     /// # Errors
     /// When the topic cannot be expressed in this system.
     fn advertise(&mut self, client: ClientId, topic: &str) -> Result<TopicId, DriverError>;
+
+    /// As [`Fleet::advertise`], for messages that travel in a way of their own, as far as
+    /// [`crate::Driver::carries`] says; each call may give another id. The default: as the settings say.
+    ///
+    /// # Errors
+    /// As [`Fleet::advertise`].
+    fn advertise_as(
+        &mut self,
+        client: ClientId,
+        topic: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        let _ = travel;
+        self.advertise(client, topic)
+    }
+
+    /// Whether messages on an advertised topic are acknowledged, where [`Traits::acknowledges`]. The default: they are.
+    fn is_acknowledged(&self, topic: TopicId) -> bool {
+        let _ = topic;
+        true
+    }
 
     /// Hands over one message. Never waits. `tag` comes back with the acknowledgement.
     ///

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use pubgauge_driver::Mark;
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
+use pubgauge_driver::{Mark, Travel};
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::audience::covering;
 use pubgauge_workload::presence::Presence;
+use pubgauge_workload::trace::Outlets;
 use pubgauge_workload::{
     Arrivals, Audience, AudienceError, Exchange, Flow, Party, Sizes, TraceError, Workload,
 };
@@ -107,6 +108,8 @@ pub struct Brief {
     pub checked: Vec<bool>,
     /// Smallest and largest payload of each flow in bytes.
     pub sizes: Vec<RangeInclusive<usize>>,
+    /// How the messages of each flow travel whose contents are as recorded.
+    recorded: Vec<Option<Outlets>>,
 }
 
 /// One thing that one device does.
@@ -156,7 +159,15 @@ impl Brief {
         let mut max_payload = HEADER_LEN;
         let mut checked = Vec::with_capacity(workload.flows.len());
         let mut sizes = Vec::with_capacity(workload.flows.len());
+        let mut recorded = Vec::with_capacity(workload.flows.len());
         for flow in &workload.flows {
+            recorded.push(match &flow.arrivals {
+                Arrivals::Replay(replay) if replay.contents => {
+                    let trace = replay.open()?;
+                    Some(Outlets::new(&trace, flow.publishers.len() as u32))
+                }
+                _ => None,
+            });
             let (size, contents) = payloads(flow)?;
             max_payload = max_payload.max(*size.end());
             sizes.push(size);
@@ -192,11 +203,23 @@ impl Brief {
             settings_of,
             checked,
             sizes,
+            recorded,
             workload,
             audience,
             flow_starts,
             max_payload,
         }))
+    }
+
+    /// How the messages of a publisher of a flow travel on one of its topics, where that is as they were recorded.
+    pub fn travel(&self, flow: usize, publisher: usize, topic: usize) -> Option<Travel> {
+        let outlets = self.recorded[flow].as_ref()?;
+        let (_, manner) = outlets.outlets_of(publisher as u32).nth(topic)?;
+        Some(Travel {
+            header_apart: true,
+            qos: manner.qos,
+            retain: manner.retain,
+        })
     }
 
     /// The device of a member of a party.
@@ -452,6 +475,10 @@ fn payloads(flow: &Flow) -> Result<(RangeInclusive<usize>, bool), BriefError> {
             ends(&mut trace.readings.iter().map(|reading| reading.size))
         }),
     };
+    if matches!(&flow.arrivals, Arrivals::Replay(replay) if replay.contents) {
+        let whole = |size: u32| size as usize + HEADER_LEN;
+        return Ok((whole(smallest)..=whole(largest), true));
+    }
     let smallest = (smallest as usize).max(HEADER_LEN);
     let sizes = smallest..=(largest as usize).max(smallest);
     Ok((sizes, trace.is_some_and(|t| t.has_payloads())))

@@ -8,6 +8,7 @@ mod under_way;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos, Session};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -162,6 +163,8 @@ pub struct Receiving {
     pub redelivered: u64,
     /// The delivery that is reported next came with a lower quality of service than is promised.
     lowered: bool,
+    /// The header of the delivery that is reported next, where it came beside its payload.
+    header_apart: Option<[u8; HEADER_LEN]>,
     /// Deliveries of any kind.
     received: u64,
     repeated: u64,
@@ -398,6 +401,7 @@ impl Receiving {
             retained: 0,
             redelivered: 0,
             lowered: false,
+            header_apart: None,
             received: 0,
             repeated: 0,
         };
@@ -699,7 +703,8 @@ impl Receiving {
         for ((mut flow, sent), series) in self.flows.drain(..).zip(sent).zip(&mut self.series) {
             series.push(flow.totals());
             if flow.acknowledgements().is_some() {
-                sent.unacknowledged = sent.messages.published.saturating_sub(flow.settled());
+                let answered = sent.messages.published - sent.never_acknowledged;
+                sent.unacknowledged = answered.saturating_sub(flow.settled());
             }
             if let Some(t) = flow.times.take() {
                 let always = [t.latency, t.from_send].into_iter();

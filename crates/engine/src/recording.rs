@@ -172,6 +172,9 @@ counts! {
         /// Accepted measured messages that the system has neither acknowledged nor rejected, where it
         /// acknowledges.
         pub unacknowledged: u64,
+        /// Accepted measured messages that no system acknowledges, because of the quality of service that they were
+        /// recorded with.
+        pub never_acknowledged: u64,
         /// First deliveries, by the ledger's own count of distinct sequence numbers; of groups with members on several
         /// workers by the conductor's.
         pub distinct: u64,

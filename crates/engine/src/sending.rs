@@ -3,6 +3,7 @@
 mod bursts;
 mod ending;
 mod outages;
+mod outlets;
 mod paces;
 mod sentinels;
 
@@ -12,8 +13,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
-    ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
-    TopicId,
+    ClientId, Clock, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish, TopicId,
 };
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::{Due, Exchange, Schedule};
@@ -32,6 +32,7 @@ use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::{GRACE, Timetable};
+use outlets::Outlet;
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -66,13 +67,6 @@ enum Whereabouts {
     Away,
     /// It is connecting again: what falls due waits.
     Returning,
-}
-
-/// The state that sending on a stream needs.
-struct Outlet {
-    topic: TopicId,
-    /// Next sequence number of measured and of warm-up messages.
-    next: [u32; 2],
 }
 
 /// The sending of a flow's share on this worker.
@@ -263,59 +257,6 @@ impl Sending {
         if let Some(calls) = &mut self.calls {
             calls.accounted(accounts);
         }
-    }
-
-    /// Makes the publishers of this worker's devices known. `clients` gives each device's client.
-    ///
-    /// # Errors
-    /// A topic that the system cannot express.
-    pub fn advertise(
-        &mut self,
-        fleet: &mut dyn Fleet,
-        clients: &FxHashMap<u32, ClientId>,
-    ) -> Result<(), DriverError> {
-        let brief = self.brief.clone();
-        for (f, flow) in brief.workload.flows.iter().enumerate() {
-            for (p, publisher) in flow.publishers.iter().enumerate() {
-                let Some(client) = clients.get(&publisher.device) else {
-                    continue;
-                };
-                let local = self.locals.len() as u32;
-                self.locals.push(Local {
-                    client: *client,
-                    flow: f as u32,
-                    first_stream: brief.audience.first_stream(f as u32, p as u32),
-                    first_outlet: self.outlets.len() as u32,
-                    topics: publisher.topics.len() as u32,
-                    turn: 0,
-                    place: Whereabouts::Here,
-                    blocked: false,
-                    blocked_since: None,
-                    out_since: None,
-                });
-                self.by_client.push((client.0, local));
-                for topic in &publisher.topics {
-                    let topic = fleet.advertise(*client, topic)?;
-                    self.outlets.push(Outlet {
-                        topic,
-                        next: [0; 2],
-                    });
-                }
-            }
-            if flow.exchange != Exchange::PingPong {
-                continue;
-            }
-            let topics = flow.publishers.iter().flat_map(|p| &p.topics);
-            for (stream, topic) in brief.streams_of(f).zip(topics) {
-                let devices = brief.audience.responding_devices(&brief.workload, stream);
-                for client in devices.filter_map(|device| clients.get(&device)) {
-                    let topic = fleet.advertise(*client, &reply_topic(topic))?;
-                    self.reply_topics.insert((client.0, stream), topic);
-                }
-            }
-        }
-        self.by_client.sort_unstable();
-        Ok(())
     }
 
     /// Whether this worker has publishers.
@@ -510,14 +451,22 @@ impl Sending {
         }
         .encode(self.mark);
         let body = match content {
-            Some(content) => content.get(HEADER_LEN..).unwrap_or_default(),
+            // The end of it: of contents that travel whole, all.
+            Some(content) => {
+                let body = (size as usize).saturating_sub(HEADER_LEN);
+                &content[content.len().saturating_sub(body)..]
+            }
             None => self.filler.body(stream, sequence, size as usize),
+        };
+        let to = match kind {
+            Kind::Sentinel => outlet.sentinels,
+            _ => outlet.topic,
         };
         let sent = now.saturating_sub(self.epoch);
         let began = self.calls.as_ref().map(Calls::start_time);
         let outcome = fleet.publish(
             state.client,
-            outlet.topic,
+            to,
             Payload {
                 head: &header,
                 body,
@@ -545,6 +494,7 @@ impl Sending {
                     Kind::Measured => {
                         outlet.next[0] = sequence.wrapping_add(1);
                         counts.messages.published += 1;
+                        counts.never_acknowledged += u64::from(!outlet.acknowledged);
                         let expected = u64::from(self.brief.audience.fan_out(stream));
                         counts.messages.expected += expected;
                         let mut number = 0;
@@ -625,7 +575,8 @@ impl Sending {
             counted.offered = flow.messages.offered;
             counted.expected = flow.messages.expected;
             counted.unused = *tokens;
-            counted.unacknowledged = u64::from(self.acknowledges) * flow.messages.published;
+            let answered = flow.messages.published - flow.never_acknowledged;
+            counted.unacknowledged = u64::from(self.acknowledges) * answered;
         }
     }
 

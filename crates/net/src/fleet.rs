@@ -26,7 +26,7 @@ use std::borrow::Cow;
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Events, Failure, FleetConfig, Grant, Nanos, Payload,
-    Refusal, Subscription, TopicId,
+    Refusal, Subscription, TopicId, Travel,
 };
 
 use crate::endpoint::Endpoint;
@@ -131,6 +131,28 @@ pub trait Protocol: Sized {
         link: &mut ClientLink<'_, Self::Client>,
         topic: &str,
     ) -> Result<TopicId, DriverError>;
+
+    /// As [`Protocol::advertise`], for messages that travel in a way of their own ([`Fleet::advertise_as`]).
+    ///
+    /// [`Fleet::advertise_as`]: pubgauge_driver::Fleet::advertise_as
+    ///
+    /// # Errors
+    /// As [`Protocol::advertise`].
+    fn advertise_as(
+        &mut self,
+        link: &mut ClientLink<'_, Self::Client>,
+        topic: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        let _ = travel;
+        self.advertise(link, topic)
+    }
+
+    /// Whether messages on an advertised topic are acknowledged.
+    fn is_acknowledged(&self, topic: TopicId) -> bool {
+        let _ = topic;
+        true
+    }
 
     /// Appends a message; the client is connected, and its buffer has room. A message that counts
     /// as settled once it is written is counted in [`crate::out::Out::messages`]; others are settled

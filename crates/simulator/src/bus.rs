@@ -2,15 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
 use super::behaviour::Behaviour;
+use pubgauge_driver::Travel;
 use pubgauge_driver::clock::{Clock, Nanos};
-use pubgauge_driver::header::{Header, Mark};
+use pubgauge_driver::header::{HEADER_LEN, Header, Mark};
 use pubgauge_driver::seam::{Acknowledgement, Subscription};
 use pubgauge_driver::topic::TopicMatch;
 
@@ -31,6 +32,30 @@ pub struct TruthRecord {
     pub lost: bool,
     /// Its place in the order of all deliveries.
     pub turn: u64,
+    /// The message as it was published, where its header travelled beside the payload.
+    pub carried: Option<Arc<Carried>>,
+}
+
+/// A message whose header travels beside its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// Its topic.
+    pub topic: String,
+    /// Its payload, all of it.
+    pub payload: Vec<u8>,
+    /// How it travels.
+    pub travel: Travel,
+}
+
+/// A message as a fleet hands it over.
+pub(super) struct Sent<'a> {
+    pub(super) topic: &'a str,
+    pub(super) payload: Vec<u8>,
+    /// The header and how the message travels, where the header is not in the payload.
+    pub(super) apart: Option<([u8; HEADER_LEN], Travel)>,
+    pub(super) acknowledge: Option<u64>,
+    /// It lies before the system for good.
+    pub(super) unread: bool,
 }
 
 /// The simulated system; all fleets of a trial share it.
@@ -74,9 +99,12 @@ struct Subscribed {
     busy_until: Nanos,
     /// Its client is not connected, and the system keeps for it what it would get.
     away: bool,
-    /// The messages that the system has kept, each with its index in the record of what happened.
-    kept: Vec<(String, Vec<u8>, usize)>,
+    /// The messages that the system has kept: topic, payload, the header where that is not in it, and the index in the record of
+    /// what happened.
+    kept: Vec<Kept>,
 }
+
+type Kept = (String, Vec<u8>, Option<[u8; HEADER_LEN]>, usize);
 
 /// An event on its way to a fleet.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,6 +120,8 @@ pub(super) enum BusContent {
     Message {
         topic: String,
         payload: Vec<u8>,
+        /// The header, where it is not in the payload.
+        header: Option<[u8; HEADER_LEN]>,
         redelivered: bool,
         /// It comes with a lower quality of service than was asked for.
         lowered: bool,
@@ -216,6 +246,7 @@ impl Bus {
                 BusContent::Message {
                     topic,
                     payload,
+                    header,
                     truth,
                     ..
                 } if parcel.client == client => {
@@ -225,7 +256,7 @@ impl Bus {
                         (s.fleet, s.client) == (fleet, client) && s.filter.matches_topic(&topic)
                     });
                     match kept.filter(|_| durable) {
-                        Some(subscribed) => subscribed.kept.push((topic, payload, truth)),
+                        Some(subscribed) => subscribed.kept.push((topic, payload, header, truth)),
                         None => inner.lose(truth),
                     }
                 }
@@ -253,15 +284,20 @@ impl Bus {
                 kept.append(&mut s.kept);
             }
         }
-        kept.sort_by_key(|(_, _, truth)| *truth);
-        for (topic, payload, truth) in kept {
+        kept.sort_by_key(|(.., truth)| *truth);
+        for (topic, payload, header, truth) in kept {
             inner.inside += 1;
             // Later messages wait for it.
-            let stream = Header::decode(&payload, self.mark).map_or(u32::MAX, |h| h.stream);
+            let decoded = match &header {
+                Some(header) => Header::decode(header, self.mark),
+                None => Header::decode(&payload, self.mark),
+            };
+            let stream = decoded.map_or(u32::MAX, |h| h.stream);
             inner.last_delivery.insert((fleet, client, stream), due);
             let message = BusContent::Message {
                 topic,
                 payload,
+                header,
                 redelivered: false,
                 lowered: false,
                 truth,
@@ -277,19 +313,29 @@ impl Bus {
         inner.behaviour.capacity > 0 && inner.inside >= inner.behaviour.capacity
     }
 
-    /// Takes a message; `unread`: it lies before the system for good.
-    pub(super) fn publish(
-        &self,
-        fleet: usize,
-        client: u32,
-        topic: &str,
-        payload: &[u8],
-        acknowledge: Option<u64>,
-        unread: bool,
-    ) {
+    /// Takes a message.
+    pub(super) fn publish(&self, fleet: usize, client: u32, sent: Sent<'_>) {
+        let Sent {
+            topic,
+            payload,
+            apart,
+            acknowledge,
+            unread,
+        } = sent;
         let now = self.clock.now();
         let mut inner = self.lock();
-        let header = Header::decode(payload, self.mark);
+        let bytes = apart.as_ref().map(|(header, _)| *header);
+        let header = match &bytes {
+            Some(header) => Header::decode(header, self.mark),
+            None => Header::decode(&payload, self.mark),
+        };
+        let carried = apart.map(|(_, travel)| {
+            Arc::new(Carried {
+                topic: topic.to_owned(),
+                payload: payload.clone(),
+                travel,
+            })
+        });
         let inner = &mut *inner;
         let mut start = now;
         let mut dropped = false;
@@ -348,7 +394,10 @@ impl Bus {
             }
             if inner.subscriptions[index].away {
                 let truth = inner.note(index, header, now, false);
-                let message = (topic.to_owned(), payload.to_vec(), truth);
+                if let Some(carried) = &carried {
+                    inner.note_carried(truth, carried);
+                }
+                let message = (topic.to_owned(), payload.clone(), bytes, truth);
                 inner.subscriptions[index].kept.push(message);
                 continue;
             }
@@ -376,7 +425,7 @@ impl Bus {
                     *last = due;
                 }
                 due = self.born + b.delivery(due - self.born);
-                let mut payload = payload.to_vec();
+                let mut payload = payload.clone();
                 if chance(&mut inner.rng, b.corruption)
                     && let Some(last) = payload.len().checked_sub(1)
                 {
@@ -398,9 +447,13 @@ impl Bus {
                     lowered,
                     topic: told,
                     payload,
+                    header: bytes,
                     redelivered: copy > 0,
                     truth: inner.note(index, header, now, false),
                 };
+                if let (Some(carried), BusContent::Message { truth, .. }) = (&carried, &message) {
+                    inner.note_carried(*truth, carried);
+                }
                 inner.send(to, to_client, due, message);
             }
         }
@@ -456,8 +509,16 @@ impl Inner {
             delivered_at: None,
             lost,
             turn: 0,
+            carried: None,
         });
         truth.len() - 1
+    }
+
+    /// Records what a message carries, if asked to.
+    fn note_carried(&mut self, index: usize, carried: &Arc<Carried>) {
+        if let Some(record) = self.truth.as_mut().and_then(|truth| truth.get_mut(index)) {
+            record.carried = Some(carried.clone());
+        }
     }
 
     /// The next parcel of `fleet` that is due at `now`.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::behaviour::Behaviour;
-use super::bus::{Bus, BusContent};
+use super::bus::{Bus, BusContent, Sent};
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
 use pubgauge_driver::resource::Resource;
@@ -13,7 +13,7 @@ use pubgauge_driver::seam::{
     Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet, FleetConfig,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
-use pubgauge_driver::{Grant, Session};
+use pubgauge_driver::{Grant, Session, Travel};
 
 pub(super) struct SimulatedFleet {
     bus: Arc<Bus>,
@@ -23,7 +23,8 @@ pub(super) struct SimulatedFleet {
     window: u64,
     grants: Vec<Grant>,
     clients: Vec<ClientState>,
-    topics: Vec<String>,
+    /// Each with how its messages travel, where that is not as the settings say.
+    topics: Vec<(String, Option<Travel>)>,
     topic_ids: HashMap<String, TopicId>,
     changes: VecDeque<(ClientId, Change)>,
     /// Clients whose log-in is under way, each with when it is answered.
@@ -187,10 +188,14 @@ impl SimulatedFleet {
                 BusContent::Message {
                     topic,
                     payload,
+                    header,
                     redelivered,
                     lowered,
                     ..
                 } => {
+                    if let Some(header) = &header {
+                        events.header(header);
+                    }
                     if lowered {
                         events.lowered();
                     }
@@ -276,9 +281,25 @@ impl Fleet for SimulatedFleet {
             return Ok(*id);
         }
         let id = TopicId(self.topics.len() as u32);
-        self.topics.push(topic.to_owned());
+        self.topics.push((topic.to_owned(), None));
         self.topic_ids.insert(topic.to_owned(), id);
         Ok(id)
+    }
+
+    fn advertise_as(
+        &mut self,
+        _: ClientId,
+        topic: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        let id = TopicId(self.topics.len() as u32);
+        self.topics.push((topic.to_owned(), Some(travel)));
+        Ok(id)
+    }
+
+    fn is_acknowledged(&self, topic: TopicId) -> bool {
+        let travel = self.topics[topic.0 as usize].1.unwrap_or_default();
+        travel.qos != Some(0)
     }
 
     fn publish(
@@ -301,9 +322,18 @@ impl Fleet for SimulatedFleet {
             }
             return Publish::Blocked;
         }
+        let acknowledged = self.acknowledges && self.is_acknowledged(topic);
+        let (name, travel) = &self.topics[topic.0 as usize];
+        let apart = travel.filter(|travel| travel.header_apart);
+        let apart = apart.map(|travel| (*payload.head, travel));
         let mut bytes = Vec::with_capacity(payload.len());
-        payload.append_to(&mut bytes);
-        let acknowledge = self.acknowledges.then(|| {
+        if apart.is_some() {
+            bytes.extend_from_slice(payload.body);
+        } else {
+            payload.append_to(&mut bytes);
+        }
+        let state = &mut self.clients[client.0 as usize];
+        let acknowledge = acknowledged.then(|| {
             state.outstanding += 1;
             self.unsettled += 1;
             tag
@@ -314,10 +344,13 @@ impl Fleet for SimulatedFleet {
         self.bus.publish(
             self.mine,
             client.0,
-            &self.topics[topic.0 as usize],
-            &bytes,
-            acknowledge,
-            unread,
+            Sent {
+                topic: name,
+                payload: bytes,
+                apart,
+                acknowledge,
+                unread,
+            },
         );
         let takes = self.behaviour.publish_cost_ns + self.behaviour.publish_sleep_ns;
         if takes > 0 {

@@ -12,14 +12,14 @@ mod truth;
 use std::sync::Arc;
 
 pub use behaviour::{Behaviour, Pauses};
-pub use bus::{Bus, TruthRecord};
+pub use bus::{Bus, Carried, TruthRecord};
 pub use truth::Truth;
 
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Mark;
 use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
-use pubgauge_driver::{Driver, NativeSettings, Resolution};
+use pubgauge_driver::{Carries, Driver, NativeSettings, Resolution};
 
 static NATIVE: NativeSettings<Behaviour> = NativeSettings::for_driver(SimulatedDriver::NAME);
 
@@ -85,6 +85,15 @@ impl Driver for SimulatedDriver {
             acknowledges: !settings.may_lose(),
             may_duplicate: behaviour.duplication > 0.0,
             publish_sleeps: behaviour.publish_sleep_ns > 0,
+        }
+    }
+
+    fn carries(&self, settings: &Settings, _: &Target) -> Carries {
+        let acknowledged = u8::from(!settings.may_lose());
+        Carries {
+            header_in: Some("a field of its own"),
+            highest_qos: Some(2 * acknowledged),
+            retain: true,
         }
     }
 

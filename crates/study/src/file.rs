@@ -34,8 +34,8 @@ pub use self::client::ClientFile;
 pub use self::compare::CompareFile;
 pub use self::criterion::{CriterionFile, CriterionValue};
 pub use self::flow::{
-    AnsweredByFile, ArrivalsFile, Bursts, Dimension, ExchangeFile, Filters, FlowFile, FlowPattern,
-    ReplayFile, ReplayModeFile,
+    AnsweredByFile, ArrivalsFile, Bursts, ContentsFile, Dimension, ExchangeFile, Filters, FlowFile,
+    FlowPattern, ReplayFile, ReplayModeFile,
 };
 pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};

@@ -2,6 +2,7 @@
 //! numbered.
 
 mod checks;
+mod contents;
 mod presence;
 mod recordings;
 mod topics;
@@ -26,6 +27,7 @@ use crate::file::{
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
 pub(crate) use recordings::recordings;
+use topics::Recording;
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
@@ -195,7 +197,12 @@ fn flow(
         .replay
         .as_ref()
         .and_then(|replay| traces.devices(&replay.trace));
-    let talk = topics::who_talks_to_whom(file, &name, ping_pong, recorded_devices, clashes);
+    let recorded = contents::check(file, traces, clashes);
+    let recording = Recording {
+        devices: recorded_devices,
+        contents: recorded.as_deref(),
+    };
+    let talk = topics::who_talks_to_whom(file, &name, ping_pong, recording, clashes);
     let pool = |given: &Option<String>, what: &str| match given {
         Some(pool) => pool.clone(),
         None => format!("{}-{what}", topics::slug(&name)),
@@ -334,6 +341,7 @@ fn arrivals(
             checksum: traces.checksum(&replay.trace),
             speed,
             looped: replay.looped.unwrap_or(true),
+            contents: replay.contents.is_some(),
             mode: match replay.mode {
                 None | Some(ReplayModeFile::Tape) => ReplayMode::Tape,
                 Some(ReplayModeFile::Drawn) => ReplayMode::Drawn {

@@ -159,7 +159,7 @@ pub enum Arrivals {
 /// Device k of the trace is played by publisher k modulo the number of publishers. Where there
 /// are more publishers than devices, publisher p plays device p modulo the number of devices, and
 /// copies of a device are spread evenly over the tape. A recorded topic becomes one of the
-/// publisher's own topics, by its number.
+/// publisher's own topics, by its number, unless contents are recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     pub source: TraceSource,
@@ -171,6 +171,10 @@ pub struct Replay {
     pub looped: bool,
     /// As recorded, or drawn.
     pub mode: ReplayMode,
+    /// Topics, payloads, quality of service and retain travel as recorded, payloads whole: the header is beside them, or
+    /// in front. The topics of each publisher are then those of its [`crate::trace::Outlets`].
+    #[serde(default)]
+    pub contents: bool,
 }
 
 impl Default for Replay {
@@ -181,6 +185,7 @@ impl Default for Replay {
             speed: 1.0,
             looped: true,
             mode: ReplayMode::Tape,
+            contents: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::codec::Method;
 use pubgauge_driver::ClientSpec;
+use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_net::fleet::{Broken, ClientLink};
 
 use crate::window::ConfirmWindow;
@@ -95,6 +96,8 @@ pub(crate) struct Partial {
     pub routing_key: Vec<u8>,
     /// Length of the body; `None` before the header has come.
     pub size: Option<usize>,
+    /// The header of the message, where it travels beside it.
+    pub header: Option<[u8; HEADER_LEN]>,
     pub body: Vec<u8>,
 }
 

@@ -7,7 +7,7 @@ use crate::codec::method::{ConnectionClose, TxCommit};
 use crate::codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Grant, Nanos, Payload,
-    Refusal, Scheme, Subscription, TopicId, accepted,
+    Refusal, Scheme, Subscription, TopicId, Travel, accepted,
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
@@ -80,6 +80,41 @@ fn commit(link: &mut L<'_>) {
     send(link, PUBLISHING, Method::TxCommit(TxCommit::default()));
 }
 
+impl Amqp {
+    /// The id of a client's topic, made if it is new; `header_apart`: its messages' headers travel beside them.
+    fn advertised(
+        &mut self,
+        link: &mut L<'_>,
+        name: &str,
+        header_apart: bool,
+    ) -> Result<TopicId, DriverError> {
+        let known = self.topics.find(link.id.0, name);
+        let is_same = |id: &TopicId| {
+            let topic = self.topics.get(*id);
+            topic.is_some_and(|topic| topic.header_apart == header_apart)
+        };
+        let known = known.filter(is_same);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let topic = AmqpTopic::new(name, &self.options, header_apart)?;
+                self.topics.insert(link.id.0, topic)
+            }
+        };
+        link.client.own.publishes = true;
+        if !link.is_connected() {
+            return Ok(id); // The channel is opened with the connection.
+        }
+        if link.client.own.publisher.is_none() {
+            self.open_publisher(link);
+        } else if known.is_none() && self.options.exchange == Exchange::Queue {
+            let queue = self.topics.get(id).map(|t| t.key.clone());
+            self.declare_for_publishing(link, &queue.unwrap_or_default());
+        }
+        Ok(id)
+    }
+}
+
 impl Protocol for Amqp {
     type Client = AmqpClient;
     // The server answers connection.close.
@@ -120,25 +155,16 @@ impl Protocol for Amqp {
     }
 
     fn advertise(&mut self, link: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
-        let known = self.topics.find(link.id.0, name);
-        let id = match known {
-            Some(id) => id,
-            None => {
-                let topic = AmqpTopic::new(name, &self.options)?;
-                self.topics.insert(link.id.0, topic)
-            }
-        };
-        link.client.own.publishes = true;
-        if !link.is_connected() {
-            return Ok(id); // The channel is opened with the connection.
-        }
-        if link.client.own.publisher.is_none() {
-            self.open_publisher(link);
-        } else if known.is_none() && self.options.exchange == Exchange::Queue {
-            let queue = self.topics.get(id).map(|t| t.key.clone());
-            self.declare_for_publishing(link, &queue.unwrap_or_default());
-        }
-        Ok(id)
+        self.advertised(link, name, false)
+    }
+
+    fn advertise_as(
+        &mut self,
+        link: &mut L<'_>,
+        name: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        self.advertised(link, name, travel.header_apart)
     }
 
     #[inline]
@@ -170,9 +196,13 @@ impl Protocol for Amqp {
         let frame_max = own.frame_max as usize;
         let out = link.out();
         let bytes = &mut out.bytes;
-        topic
-            .template
-            .append(bytes, frame_max, number, payload.head, payload.body);
+        let (head, body) = (payload.head, payload.body);
+        if topic.header_apart {
+            let template = &topic.template;
+            template.append_apart(bytes, frame_max, number, head, body);
+        } else {
+            topic.template.append(bytes, frame_max, number, head, body);
+        }
         out.messages += u32::from(!answered);
         if full {
             commit(link);

@@ -41,7 +41,7 @@ mod window;
 
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
     Subscription, Target, Traits, Unsupported,
 };
 
@@ -72,6 +72,13 @@ impl Driver for AmqpDriver {
     /// The protocol's nack carries no code.
     fn rejection(&self, _: u16) -> String {
         "basic.nack".into()
+    }
+
+    fn carries(&self, _: &Settings, _: &Target) -> Carries {
+        Carries {
+            header_in: Some("a header"),
+            ..Carries::default()
+        }
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

@@ -33,7 +33,7 @@ use crate::login;
 use crate::options::FRAME_MAX;
 use crate::shared::Amqp;
 use crate::subscribe::consumer_number;
-use crate::topics::topic_of;
+use crate::topics::{header_in, topic_of};
 
 /// Buffers of messages above this are not kept for reuse, in bytes.
 const KEEP_BODY: usize = 4 << 20;
@@ -57,6 +57,9 @@ pub(crate) fn receive(
                 return Err(too_large(amqp, link, delivered.body.len() as u64));
             }
             arrived(link, delivered.channel, delivered.delivery_tag)?;
+            if let Some(header) = header_in(delivered.header) {
+                events.header(&header);
+            }
             let exchange = amqp.options.exchange;
             let delivery = Delivery {
                 payload: delivered.body,
@@ -176,6 +179,7 @@ fn header(
         return Err(too_large(amqp, link, content.body_size));
     }
     partial.size = Some(size);
+    partial.header = header_in(frame.payload);
     if let ContentOwner::Return(number) = &mut partial.kind {
         let id = content.properties.message_id;
         *number = id.and_then(PublishTemplate::read_id);
@@ -229,6 +233,9 @@ fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Resul
             if link.client.state == State::Connected {
                 let exchange = amqp.options.exchange;
                 let topic = topic_of(&partial.routing_key, exchange, &mut amqp.topic);
+                if let Some(header) = &partial.header {
+                    events.header(header);
+                }
                 let delivery = Delivery {
                     payload: &partial.body,
                     topic: Some(topic),
@@ -255,6 +262,7 @@ fn begin<'a>(
     partial.kind = kind;
     partial.channel = channel;
     partial.size = None;
+    partial.header = None;
     partial.body.clear();
     partial.routing_key.clear();
     link.client.own.partial.insert(partial)

@@ -5,8 +5,10 @@
 //! characters `.` `*` `#` `%` within a level would mean something else in a routing key, and are
 //! written `%2E` `%2A` `%23` `%25`; the way back restores them.
 
-use crate::codec::PublishTemplate;
+use crate::codec::{ContentHeader, EncodeError, PublishTemplate, Value};
 use pubgauge_driver::DriverError;
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::travel::HEADER_NAME;
 use pubgauge_net::dotted_topics::{escape, restore};
 use pubgauge_net::topics::Named;
 
@@ -159,27 +161,51 @@ pub(crate) fn topic_of<'a>(key: &'a [u8], exchange: Exchange, topic: &'a mut Str
 /// One topic of one client.
 pub(crate) struct AmqpTopic {
     pub template: PublishTemplate,
+    /// Headers of messages travel in a header of AMQP's.
+    pub header_apart: bool,
     pub name: Box<str>,
     /// The routing key; of a point-to-point topic the name of its queue.
     pub key: Box<str>,
 }
 
 impl AmqpTopic {
-    pub fn new(name: &str, options: &AmqpOptions) -> Result<AmqpTopic, DriverError> {
+    pub fn new(
+        name: &str,
+        options: &AmqpOptions,
+        header_apart: bool,
+    ) -> Result<AmqpTopic, DriverError> {
         let key = routing_key(name, options)?;
-        let template = PublishTemplate::new(
-            PUBLISHING,
-            options.exchange_name(),
-            &key,
-            options.mandatory,
-            options.properties(),
-        )
-        .map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
+        let wrong = |error: EncodeError| DriverError::new(format!("{name:?}: {error}"));
+        let mut headers = options.headers.clone();
+        let mut properties = options.properties();
+        if header_apart {
+            let value = Value::Long(&[0; HEADER_LEN]);
+            headers.push(HEADER_NAME, value).map_err(wrong)?;
+            properties.headers = Some(headers.as_table());
+        }
+        let exchange = options.exchange_name();
+        let template =
+            PublishTemplate::new(PUBLISHING, exchange, &key, options.mandatory, properties);
+        let mut template = template.map_err(wrong)?;
+        if header_apart {
+            let table_len = headers.as_table().as_bytes().len();
+            template = template.with_header_value(table_len, HEADER_LEN);
+        }
         Ok(AmqpTopic {
             template,
+            header_apart,
             name: name.into(),
             key: key.into(),
         })
+    }
+}
+
+/// The header of a message that travels in one of its headers.
+#[inline]
+pub(crate) fn header_in(content: &[u8]) -> Option<[u8; HEADER_LEN]> {
+    match ContentHeader::headers_in(content)?.find(HEADER_NAME)? {
+        Value::Long(header) => header.try_into().ok(),
+        _ => None,
     }
 }
 
@@ -192,12 +218,43 @@ impl Named for AmqpTopic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{FrameKind, decode_frame};
     use proptest::prelude::*;
 
     fn options(exchange: Exchange) -> AmqpOptions {
         AmqpOptions {
             exchange,
             ..AmqpOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_header_travels_beside_its_body() {
+        let mut options = options(Exchange::Topic);
+        for with_own in [false, true] {
+            if with_own {
+                options.mandatory = true;
+                let own = options.headers.push("k", Value::Long(b"v"));
+                own.expect("short");
+            }
+            let topic = AmqpTopic::new("a/b", &options, true).expect("a topic");
+            let head: [u8; HEADER_LEN] = std::array::from_fn(|n| n as u8 + 1);
+            for body in [&b""[..], b"ON", &[7; 10_000]] {
+                let mut bytes = Vec::new();
+                topic
+                    .template
+                    .append_apart(&mut bytes, 4096, 9, &head, body);
+                let (mut payload, mut at, mut header) = (Vec::new(), 0, None);
+                while let Some((frame, len)) = decode_frame(&bytes[at..], 4096).expect("frames") {
+                    at += len;
+                    match frame.kind {
+                        FrameKind::Header => header = header_in(frame.payload),
+                        FrameKind::Body => payload.extend_from_slice(frame.payload),
+                        _ => {}
+                    }
+                }
+                assert_eq!((at, header, &payload[..]), (bytes.len(), Some(head), body));
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Grant, Nanos, Payload, Refusal,
-    Scheme, Subscription, TopicId, accepted,
+    Scheme, Subscription, TopicId, Travel, accepted,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS,
@@ -103,7 +103,7 @@ impl Mqtt {
     fn take(
         &self,
         link: &mut L<'_>,
-        topic: TopicId,
+        (topic, qos): (TopicId, QoS),
         payload: Payload<'_>,
         tag: u64,
     ) -> Option<u16> {
@@ -111,7 +111,7 @@ impl Mqtt {
         if !session.can_publish() {
             return None;
         }
-        let awaits = match self.options.qos {
+        let awaits = match qos {
             QoS::ExactlyOnce => Awaits::PubRec,
             _ => Awaits::PubAck,
         };
@@ -224,7 +224,12 @@ impl Protocol for Mqtt {
     }
 
     fn advertise(&mut self, link: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
-        if let Some(known) = self.topics.find(link.id.0, name) {
+        let known = self.topics.find(link.id.0, name);
+        let is_plain = |id: &TopicId| {
+            let topic = self.topics.get(*id);
+            topic.is_some_and(|topic| topic.is_plain(&self.options))
+        };
+        if let Some(known) = known.filter(is_plain) {
             return Ok(known);
         }
         let aliases = &mut link.client.own.aliases;
@@ -232,6 +237,21 @@ impl Protocol for Mqtt {
         let topic = MqttTopic::new(name, &self.options, alias)?;
         *aliases = alias.unwrap_or(*aliases);
         Ok(self.topics.insert(link.id.0, topic))
+    }
+
+    fn advertise_as(
+        &mut self,
+        link: &mut L<'_>,
+        name: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        let topic = MqttTopic::with_travel(name, &self.options, travel)?;
+        Ok(self.topics.insert(link.id.0, topic))
+    }
+
+    fn is_acknowledged(&self, topic: TopicId) -> bool {
+        let topic = self.topics.get(topic);
+        topic.is_none_or(|topic| topic.qos != QoS::AtMostOnce)
     }
 
     #[inline]
@@ -245,7 +265,13 @@ impl Protocol for Mqtt {
         let Some(topic) = self.topics.get(topic_id) else {
             return Taken::Refused(Refusal::NotConnected);
         };
-        let (max_packet, len) = (u64::from(link.client.own.max_packet), payload.len());
+        let header_apart = topic.header_apart;
+        let len = if header_apart {
+            payload.body.len()
+        } else {
+            payload.len()
+        };
+        let max_packet = u64::from(link.client.own.max_packet);
         let fits = |form: &PublishTemplate| {
             let packet = form.packet_len(len);
             packet.is_some_and(|packet| packet as u64 <= max_packet)
@@ -253,11 +279,12 @@ impl Protocol for Mqtt {
         if !fits(&topic.plain) {
             return Taken::Refused(Refusal::TooLarge);
         }
-        let at_most_once = self.options.qos == QoS::AtMostOnce;
+        let qos = topic.qos;
+        let at_most_once = qos == QoS::AtMostOnce;
         let packet_id = if at_most_once {
             0
         } else {
-            match self.take(link, topic_id, payload, tag) {
+            match self.take(link, (topic_id, qos), payload, tag) {
                 Some(packet_id) => packet_id,
                 None => return Taken::Full,
             }
@@ -268,7 +295,12 @@ impl Protocol for Mqtt {
         };
         let out = link.out();
         let template = topic.template(alias_max, epoch, fits);
-        template.append(&mut out.bytes, packet_id, payload.head, payload.body);
+        if header_apart {
+            template.append(&mut out.bytes, packet_id, &[], payload.body);
+            MqttTopic::put_header(&mut out.bytes, payload.body.len(), payload.head);
+        } else {
+            template.append(&mut out.bytes, packet_id, payload.head, payload.body);
+        }
         out.messages += u32::from(at_most_once);
         Taken::Accepted
     }

@@ -51,7 +51,7 @@ fn retained(fleet: &TcpFleet<Mqtt>) -> Vec<(u32, String)> {
     });
     let topics = fleet.protocol.topics.iter();
     let published = topics
-        .filter(|(_, topic)| topic.published && fleet.protocol.options.retain)
+        .filter(|(_, topic)| topic.published && topic.retain)
         .map(|(client, topic)| (client, topic.name().to_owned()));
     let mut topics: Vec<(u32, String)> = published.chain(wills).collect();
     topics.sort_by(|a, b| a.1.cmp(&b.1));

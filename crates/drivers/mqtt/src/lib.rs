@@ -31,10 +31,10 @@ mod session;
 mod topics;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability, Scheme,
-    Settings, Subscription, Target, Traits, Unsupported,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability,
+    Scheme, Settings, Subscription, Target, Traits, Unsupported,
 };
-use pubgauge_mqtt_codec::ReasonCode;
+use pubgauge_mqtt_codec::{ReasonCode, Version};
 
 pub use native::{MqttNative, NAME, Protocol};
 pub use options::SubscriberTerms;
@@ -76,6 +76,19 @@ impl Driver for MqttDriver {
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
             publish_sleeps: false,
+        }
+    }
+
+    fn carries(&self, settings: &Settings, target: &Target) -> Carries {
+        let Ok((options, _)) = options::MqttOptions::resolve(settings, target) else {
+            return Carries::default();
+        };
+        // Without properties nobody tells a subscriber which quality of service to expect.
+        let v5 = options.version == Version::V5;
+        Carries {
+            header_in: v5.then_some("a user property"),
+            highest_qos: v5.then_some(options.qos as u8),
+            retain: true,
         }
     }
 

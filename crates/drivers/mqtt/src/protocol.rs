@@ -24,6 +24,7 @@ use pubgauge_net::tls;
 use crate::client::{L, Mqtt};
 use crate::options::MAX_IN_FLIGHT;
 use crate::session::Awaits;
+use crate::topics::MqttTopic;
 
 /// The server broke the protocol; the connection fails with a reason code.
 fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
@@ -295,7 +296,15 @@ pub(crate) fn send_again(mqtt: &mut Mqtt, link: &mut L<'_>) {
             (_, None) => return,
             (_, Some(topic)) => {
                 let at = bytes.len();
-                topic.plain.append(bytes, packet_id, &[], &payload);
+                match payload.split_first_chunk() {
+                    Some((header, body)) if topic.header_apart => {
+                        topic.plain.append(bytes, packet_id, &[], body);
+                        MqttTopic::put_header(bytes, body.len(), header);
+                    }
+                    _ => {
+                        topic.plain.append(bytes, packet_id, &[], &payload);
+                    }
+                }
                 bytes[at] |= 1 << 3; // DUP, 5.0 §3.3.1.1.
             }
         }
@@ -391,7 +400,14 @@ fn message(
         }
     };
     if new {
-        let promised = (mqtt.options.qos as u8).min(mqtt.options.subscribe_qos as u8);
+        let mut sent = mqtt.options.qos as u8;
+        if !publish.properties.is_empty()
+            && let Some((header, qos)) = MqttTopic::header_in(publish.properties)
+        {
+            events.header(&header);
+            sent = qos;
+        }
+        let promised = sent.min(mqtt.options.subscribe_qos as u8);
         if (publish.qos as u8) < promised {
             events.lowered();
         }

@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 
+use pubgauge_driver::travel::{HEADER_NAME, header_text};
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Grant, Payload, Refusal, Scheme,
-    Subscription, TopicId, accepted,
+    Subscription, TopicId, Travel, accepted,
 };
 use pubgauge_net::endpoint::Addressing;
 use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 
 use crate::options::NatsOptions;
-use crate::protocol::{Awaits, Nats, NatsClient, NatsLink, NatsTopic, act, ask, breach};
+use crate::protocol::{APART_LEN, Awaits, Nats, NatsClient, NatsLink, NatsTopic, act, ask, breach};
 use crate::{subject, wire};
 
 /// How NATS endpoints are written.
@@ -105,7 +106,12 @@ impl Protocol for Nats {
     }
 
     fn advertise(&mut self, _: &mut NatsLink<'_>, name: &str) -> Result<TopicId, DriverError> {
-        if let Some(known) = self.topics.find(EVERYBODY, name) {
+        let known = self.topics.find(EVERYBODY, name);
+        let is_plain = |id: &TopicId| {
+            let topic = self.topics.get(*id);
+            topic.is_some_and(|topic| topic.apart.is_none())
+        };
+        if let Some(known) = known.filter(is_plain) {
             return Ok(known);
         }
         let subject = subject::to_subject(name, false)?;
@@ -116,6 +122,30 @@ impl Protocol for Nats {
         let topic = NatsTopic {
             name: name.into(),
             line: line.into_bytes().into(),
+            apart: None,
+        };
+        Ok(self.topics.insert(EVERYBODY, topic))
+    }
+
+    fn advertise_as(
+        &mut self,
+        link: &mut NatsLink<'_>,
+        name: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        if !travel.header_apart {
+            return self.advertise(link, name);
+        }
+        let subject = subject::to_subject(name, false)?;
+        // The fields of the settings without the empty line that ends them.
+        let own = self.options.header.strip_suffix(b"\r\n");
+        let mut fields = own.unwrap_or(b"NATS/1.0\r\n").to_vec();
+        fields.extend_from_slice(format!("{HEADER_NAME}: ").as_bytes());
+        let line = format!("HPUB {subject} {} ", fields.len() + APART_LEN);
+        let topic = NatsTopic {
+            name: name.into(),
+            line: line.into_bytes().into(),
+            apart: Some(fields.into()),
         };
         Ok(self.topics.insert(EVERYBODY, topic))
     }
@@ -128,10 +158,13 @@ impl Protocol for Nats {
         payload: Payload<'_>,
         _: u64,
     ) -> Taken {
-        let Some(NatsTopic { line, .. }) = self.topics.get(topic) else {
+        let Some(NatsTopic { line, apart, .. }) = self.topics.get(topic) else {
             return Taken::Refused(Refusal::NotConnected);
         };
-        let len = payload.len() + self.options.header.len();
+        let len = match apart {
+            None => payload.len() + self.options.header.len(),
+            Some(fields) => payload.body.len() + fields.len() + APART_LEN,
+        };
         if len > link.client.own.max_out as usize {
             return Taken::Refused(Refusal::TooLarge);
         }
@@ -139,8 +172,18 @@ impl Protocol for Nats {
         out.bytes.extend_from_slice(line);
         wire::number(len as u32, &mut out.bytes);
         out.bytes.extend_from_slice(b"\r\n");
-        out.bytes.extend_from_slice(&self.options.header);
-        payload.append_to(&mut out.bytes);
+        match apart {
+            None => {
+                out.bytes.extend_from_slice(&self.options.header);
+                payload.append_to(&mut out.bytes);
+            }
+            Some(fields) => {
+                out.bytes.extend_from_slice(fields);
+                out.bytes.extend_from_slice(&header_text(payload.head));
+                out.bytes.extend_from_slice(b"\r\n\r\n");
+                out.bytes.extend_from_slice(payload.body);
+            }
+        }
         out.bytes.extend_from_slice(b"\r\n");
         out.messages += 1; // Nothing is acknowledged: it is settled once it is written.
         Taken::Accepted

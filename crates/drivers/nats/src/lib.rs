@@ -19,7 +19,7 @@ mod subject;
 mod wire;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
     Subscription, Target, Traits, Unsupported,
 };
 
@@ -45,6 +45,13 @@ impl Driver for NatsDriver {
 
     fn native_schema(&self) -> Option<serde_json::Value> {
         Some(options::NATIVE.schema())
+    }
+
+    fn carries(&self, _: &Settings, _: &Target) -> Carries {
+        Carries {
+            header_in: Some("a header field"),
+            ..Carries::default()
+        }
     }
 
     fn traits(&self, _: &Settings) -> Traits {

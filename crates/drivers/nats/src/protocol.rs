@@ -12,6 +12,8 @@
 
 use std::collections::VecDeque;
 
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::travel::{HEADER_TEXT_LEN, header_of_text};
 use pubgauge_driver::{Change, Delivery, Encryption, Events, Grant};
 use pubgauge_net::dotted_topics::restore;
 use pubgauge_net::fleet::{Broken, ClientLink};
@@ -48,6 +50,18 @@ pub(crate) struct NatsTopic {
     pub name: Box<str>,
     /// Its PUB or HPUB line, up to the length of the message.
     pub line: Box<[u8]>,
+    /// Headers of messages travel in a header field of the server's: all fields up to its value.
+    pub apart: Option<Box<[u8]>>,
+}
+
+/// Bytes behind the fields that a topic's messages have up to the value of their header: that, and the end of the fields.
+pub(crate) const APART_LEN: usize = HEADER_TEXT_LEN + 4;
+
+/// The value of the header field in which a message's header travels.
+pub(crate) fn header_in(fields: &[u8]) -> Option<[u8; HEADER_LEN]> {
+    const FIELD: &[u8] = b"\r\npubgauge: ";
+    let at = memchr::memmem::rfind(fields, FIELD)? + FIELD.len();
+    header_of_text(fields.get(at..at + HEADER_TEXT_LEN)?)
 }
 
 impl Named for NatsTopic {
@@ -74,7 +88,8 @@ pub(crate) struct Nats {
 impl Nats {
     pub fn new(options: NatsOptions, max_payload: usize) -> Nats {
         Nats {
-            max_in: max_payload.saturating_add(options.header.len()),
+            // The field with the header: its name, a colon, its value.
+            max_in: max_payload.saturating_add(options.header.len() + 2 * APART_LEN),
             options,
             topics: Topics::default(),
             last: Default::default(),
@@ -106,7 +121,16 @@ pub(crate) fn act(
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     match op {
-        Op::Message { subject, payload } if link.is_connected() => {
+        Op::Message {
+            subject,
+            header,
+            payload,
+        } if link.is_connected() => {
+            if !header.is_empty()
+                && let Some(header) = header_in(header)
+            {
+                events.header(&header);
+            }
             let (last, topic) = &mut nats.last;
             if subject != last {
                 restore(subject, topic);

@@ -1,13 +1,15 @@
 //! The connection's state machine, without sockets, also against hostile bytes.
 
 use proptest::prelude::*;
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::travel::header_text;
 use pubgauge_driver::*;
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::fleet::{FleetClient, Protocol, Shared, State};
 
 use crate::fleet::ADDRESSING;
 use crate::options::NatsOptions;
-use crate::protocol::{Nats, NatsClient, NatsLink};
+use crate::protocol::{Nats, NatsClient, NatsLink, header_in};
 
 #[derive(Default)]
 struct Seen(Vec<String>);
@@ -149,4 +151,24 @@ proptest! {
 fn an_idle_client_is_small() {
     let size = size_of::<FleetClient<NatsClient>>();
     assert!(size <= 128, "{size}");
+}
+
+#[test]
+fn headers_are_found_in_their_field() {
+    let header: [u8; HEADER_LEN] = std::array::from_fn(|n| n as u8 * 3);
+    let text = String::from_utf8(header_text(&header).to_vec()).unwrap();
+    for fields in [
+        format!("NATS/1.0\r\npubgauge: {text}\r\n\r\n"),
+        format!("NATS/1.0\r\npubgauge: other\r\npubgauge: {text}\r\n\r\n"),
+    ] {
+        assert_eq!(header_in(fields.as_bytes()), Some(header), "{fields}");
+    }
+    for fields in [
+        "",
+        "NATS/1.0\r\n\r\n",
+        "NATS/1.0\r\npubgauge: 00\r\n\r\n",
+        "NATS/1.0\r\npubgauge: ",
+    ] {
+        assert_eq!(header_in(fields.as_bytes()), None, "{fields}");
+    }
 }

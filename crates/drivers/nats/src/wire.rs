@@ -6,9 +6,11 @@ const LINE_MAX: usize = 64 << 10;
 /// One operation of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Op<'a> {
-    /// MSG, or HMSG without its header.
+    /// MSG, or HMSG.
     Message {
         subject: &'a [u8],
+        /// Its header fields as they came; empty of MSG.
+        header: &'a [u8],
         payload: &'a [u8],
     },
     Info(&'a [u8]),
@@ -83,8 +85,13 @@ pub(crate) fn decode(bytes: &[u8], max_payload: usize) -> Result<Option<(Op<'_>,
         return match bytes.get(end..end + 2) {
             None => Ok(None),
             Some(b"\r\n") => {
-                let payload = &bytes[at + header..end];
-                Ok(Some((Op::Message { subject, payload }, end + 2)))
+                let (header, payload) = bytes[at..end].split_at(header);
+                let message = Op::Message {
+                    subject,
+                    header,
+                    payload,
+                };
+                Ok(Some((message, end + 2)))
             }
             Some(_) => Err("a message that does not end where it said".to_owned()),
         };
@@ -127,7 +134,11 @@ mod tests {
 
     #[test]
     fn operations_are_read_as_the_protocol_shows_them() {
-        let message = |subject, payload| Op::Message { subject, payload };
+        let message = |subject, payload| Op::Message {
+            subject,
+            header: b"",
+            payload,
+        };
         assert_eq!(
             whole(b"MSG FOO.BAR 9 11\r\nHello World\r\n+OK").0,
             message(b"FOO.BAR", b"Hello World")
@@ -137,7 +148,12 @@ mod tests {
             (message(b"FOO", b""), 27)
         );
         let header = b"HMSG FOO 9 12 14\r\nNATS/1.0\r\n\r\nhi\r\n";
-        assert_eq!(whole(header), (message(b"FOO", b"hi"), header.len()));
+        let with_header = Op::Message {
+            subject: b"FOO",
+            header: b"NATS/1.0\r\n\r\n",
+            payload: b"hi",
+        };
+        assert_eq!(whole(header), (with_header, header.len()));
         assert_eq!(whole(b"PING\r\n"), (Op::Ping, 6));
         assert_eq!(whole(b"PONG\nPONG\n"), (Op::Pong, 5));
         assert_eq!(whole(b"+OK\r\n").0, Op::Ok);

@@ -1,5 +1,6 @@
 //! The reports of a fleet, one delivery at a time: the message path.
 
+use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
 use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
@@ -232,6 +233,27 @@ impl Receiving {
     }
 }
 
+impl Receiving {
+    /// The header of a delivery, which may have come beside its payload, and the flow of its stream; `None` if it is none of
+    /// this trial.
+    #[inline]
+    fn own_header(
+        &self,
+        apart: Option<&[u8; HEADER_LEN]>,
+        payload: &[u8],
+    ) -> Option<(Header, usize)> {
+        let header = match apart {
+            Some(header) => Header::decode(header, self.mark),
+            None => Header::decode(payload, self.mark),
+        };
+        let header = header.filter(|h| h.intended < self.now.saturating_add(LONGEST))?;
+        let flow = self.brief.flow_of(header.stream)?;
+        // Recorded contents alone have their header beside the payload.
+        let is_odd = apart.is_some() && (self.brief.checked[flow] || header.kind == Kind::Reply);
+        (!is_odd).then_some((header, flow))
+    }
+}
+
 impl Events for Receiving {
     #[inline]
     fn arrived(&mut self) {
@@ -247,21 +269,22 @@ impl Events for Receiving {
         self.lowered = true;
     }
 
+    #[cold]
+    fn header(&mut self, header: &[u8; HEADER_LEN]) {
+        self.header_apart = Some(*header);
+    }
+
     #[inline]
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.received += 1;
         let lowered = std::mem::take(&mut self.lowered);
+        let header_apart = self.header_apart.take();
         if delivery.retained {
             self.retained += 1;
             return;
         }
         self.redelivered += u64::from(delivery.redelivered);
-        let header = Header::decode(delivery.payload, self.mark);
-        let ours = |header: &Header| header.intended < self.now.saturating_add(LONGEST);
-        let Some((header, flow)) = header
-            .filter(ours)
-            .and_then(|h| Some((h, self.brief.flow_of(h.stream)?)))
-        else {
+        let Some((header, flow)) = self.own_header(header_apart.as_ref(), delivery.payload) else {
             self.foreign += 1;
             return;
         };

@@ -1,6 +1,7 @@
 //! What the engine reports of the simulated system against what really happened there.
 
 mod bodies;
+mod contents;
 mod readiness;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Events, Fleet, Grant, Nanos, Payload, Publish,
-    Refusal, Subscription, TopicId, WireBytes,
+    Refusal, Subscription, TopicId, Travel, WireBytes,
 };
 
 use super::{CLOSE_TIMEOUT_MS, ClientLink, FleetClient, Protocol, State, Taken, TcpFleet};
@@ -78,6 +78,21 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         self.known(id)?;
         let (protocol, mut link) = self.link(id);
         protocol.advertise(&mut link, topic)
+    }
+
+    fn advertise_as(
+        &mut self,
+        id: ClientId,
+        topic: &str,
+        travel: Travel,
+    ) -> Result<TopicId, DriverError> {
+        self.known(id)?;
+        let (protocol, mut link) = self.link(id);
+        protocol.advertise_as(&mut link, topic, travel)
+    }
+
+    fn is_acknowledged(&self, topic: TopicId) -> bool {
+        self.protocol.is_acknowledged(topic)
     }
 
     #[inline]

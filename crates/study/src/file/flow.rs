@@ -157,6 +157,16 @@ pub struct ReplayFile {
     pub mode: Option<ReplayModeFile>,
     /// Interval of the distributions to draw from; 15min if absent.
     pub interval: Option<Span>,
+    /// Contents of the messages that travel; times and sizes alone if absent.
+    pub contents: Option<ContentsFile>,
+}
+
+/// Contents of a recording that travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContentsFile {
+    /// Topics, payloads, quality of service and retain, as far as the system has them.
+    Recorded,
 }
 
 /// How a trace is replayed.

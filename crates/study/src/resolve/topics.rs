@@ -3,8 +3,10 @@
 mod shared;
 
 use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_workload::Trace;
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
+use pubgauge_workload::trace::Outlets;
 
 use crate::clash::Clashes;
 use crate::file::{Dimension, FlowFile, FlowPattern};
@@ -27,7 +29,7 @@ pub(super) fn who_talks_to_whom(
     file: &FlowFile,
     name: &str,
     exact: bool,
-    recorded_devices: Option<u32>,
+    recording: Recording<'_>,
     clashes: &mut Clashes<'_>,
 ) -> Talk {
     let before = clashes.found.len();
@@ -59,8 +61,10 @@ pub(super) fn who_talks_to_whom(
     if clashes.found.len() > before {
         return Talk::default();
     }
-    let topics = if template.names.is_empty() {
-        plain_topics(file, name, recorded_devices, clashes)
+    let topics = if let Some(trace) = recording.contents {
+        recorded_topics(file, name, trace, clashes)
+    } else if template.names.is_empty() {
+        plain_topics(file, name, recording.devices, clashes)
     } else {
         template_topics(file, &template, clashes)
     };
@@ -75,6 +79,14 @@ pub(super) fn who_talks_to_whom(
         publishers: topics.publishers,
         subscribers,
     }
+}
+
+/// The recording that a flow replays.
+#[derive(Clone, Copy)]
+pub(super) struct Recording<'a> {
+    pub(super) devices: Option<u32>,
+    /// Its trace, where its contents travel.
+    pub(super) contents: Option<&'a Trace>,
 }
 
 /// All topics, and those of each publisher.
@@ -171,6 +183,46 @@ fn plain_topics(
             .collect(),
         prefix: (!single).then_some(prefix),
         all,
+    }
+}
+
+/// The topics of a recording. A message of which it names none goes to the flow's own topic.
+fn recorded_topics(
+    file: &FlowFile,
+    name: &str,
+    trace: &Trace,
+    clashes: &mut Clashes<'_>,
+) -> StudyTopics {
+    let (publishers, _) = counts(file, Some(trace.devices.len() as u32), clashes);
+    let own = match &file.topic {
+        Some(topic) => topic.trim_end_matches('/').to_string(),
+        None => format!("{DEFAULT_ROOT}/{}", slug(name)),
+    };
+    let outlets = Outlets::new(trace, publishers);
+    let of = |publisher: u32| -> Vec<String> {
+        let topics = outlets.outlets_of(publisher).map(|(topic, _)| match topic {
+            Some(topic) => trace.topics[topic as usize].clone(),
+            None => own.clone(),
+        });
+        topics.collect()
+    };
+    let publishers: Vec<Vec<String>> = (0..publishers).map(of).collect();
+    let mut all: Vec<String> = publishers.iter().flatten().cloned().collect();
+    all.sort_unstable();
+    all.dedup();
+    for topic in &all {
+        if let Some(fault) = topic_fault(topic) {
+            clashes.add(
+                "replay",
+                format!("the recorded topic `{topic}` cannot be used: {fault}"),
+            );
+            break;
+        }
+    }
+    StudyTopics {
+        all,
+        prefix: None,
+        publishers,
     }
 }
 

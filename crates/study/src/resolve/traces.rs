@@ -95,6 +95,13 @@ impl<'a> Traces<'a> {
         devices
     }
 
+    /// A trace that [`Traces::devices`] has read.
+    pub(super) fn trace(&self, name: &str) -> Option<Arc<Trace>> {
+        self.devices.get(name).copied().flatten()?;
+        // It is held open, so that it is not read again.
+        Trace::open(self.sources.get(name)?).ok()
+    }
+
     /// The checksum of a trace that [`Traces::devices`] has read.
     pub(super) fn checksum(&self, name: &str) -> Option<u32> {
         self.checksums.get(name).copied()

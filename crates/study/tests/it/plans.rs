@@ -676,3 +676,41 @@ fn limits_of_systems_and_workers_may_be_varied() {
         }
     }
 }
+
+/// Topics are those of the recording, each with the quality of service that it was published with.
+#[test]
+fn recorded_contents_bring_their_topics() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let recording =
+        "time,device,topic,payload,qos\n0,a,t/1,x,0\n1,a,t/1,y,1\n2,b,t/2,z,\n3,b,,w,\n";
+    std::fs::write(folder.path().join("rec.csv"), recording).expect("written");
+    let study = |flow: &str| {
+        let text = format!(
+            "name = \"s\"\n[trace.t]\nfiles = [\"rec.csv\"]\n[[workload]]\nname = \"w\"\n\
+             [[workload.flow]]\nreplay = {{ trace = \"t\", contents = \"recorded\" }}\n{flow}\n"
+        );
+        let study = Study::parse("s.toml", &text, folder.path()).expect("TOML");
+        study.plan(&options(&["a"]))
+    };
+    let plan = study("topic = \"rest\"").unwrap_or_else(|e| panic!("{e}"));
+    let workload = &plan.trials[0].workload;
+    assert_eq!(topics(workload), [vec!["t/1", "t/1"], vec!["t/2", "rest"]]);
+    assert_eq!(filters(workload), [["rest", "t/1", "t/2"]]);
+    for (flow, says) in [
+        (
+            "payload = \"64B\"",
+            "`payload` and recorded contents exclude one another",
+        ),
+        (
+            "topics = 3",
+            "`topics` and recorded contents exclude one another",
+        ),
+        (
+            "exchange = \"ping-pong\"",
+            "recorded contents travel one way",
+        ),
+    ] {
+        let error = study(flow).expect_err(flow).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

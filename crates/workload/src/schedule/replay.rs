@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shard::Shard;
 use crate::draws::Draws;
 use crate::model::{Replay, ReplayMode};
-use crate::trace::{Trace, TraceReading};
+use crate::trace::{Outlets, Trace, TraceReading};
 use crate::units::{MIN_SIZE, Nanos};
 
 /// Keeps the draws of replays apart from other draws.
@@ -37,6 +37,8 @@ struct Tape {
     publishers: u32,
     speed: f64,
     looped: bool,
+    /// Where contents travel as recorded.
+    outlets: Option<Outlets>,
 }
 
 enum Mode {
@@ -82,8 +84,10 @@ impl Player {
         publishers: u32,
         seed: u64,
     ) -> Self {
+        let outlets = replay.contents.then(|| Outlets::new(&trace, publishers));
         let tape = Tape {
             trace,
+            outlets,
             shard,
             publishers,
             speed: replay.speed,
@@ -220,11 +224,19 @@ impl Tape {
     }
 
     fn message(&self, at: f64, publisher: u32, topic: u32, reading: TraceReading) -> Played {
+        let (topic, size) = match &self.outlets {
+            // The header is none of the recorded bytes.
+            Some(outlets) => (
+                outlets.position(publisher, &reading),
+                reading.size + MIN_SIZE,
+            ),
+            None => (topic, reading.size.max(MIN_SIZE)),
+        };
         Played {
             at: (at / self.speed) as Nanos,
             publisher,
             topic,
-            size: reading.size.max(MIN_SIZE),
+            size,
             content: self.trace.payload(&reading).cloned(),
         }
     }

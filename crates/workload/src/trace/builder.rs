@@ -64,12 +64,23 @@ impl Manner {
 impl TraceReading {
     /// How the message was published, as far as the recording tells.
     pub fn manner(&self) -> Manner {
-        Manner::of_bits(self.topic >> MANNER_AT)
+        TraceReading::outlet_of_word(self.topic).1
     }
 
     /// Index into [`super::Trace::topics`].
     pub fn topic(&self) -> Option<u32> {
-        Some(self.topic & NO_TOPIC).filter(|topic| *topic != NO_TOPIC)
+        TraceReading::outlet_of_word(self.topic).0
+    }
+
+    /// Topic and manner in one word.
+    pub(super) fn outlet_word(&self) -> u32 {
+        self.topic
+    }
+
+    /// The topic and the manner of such a word.
+    pub(super) fn outlet_of_word(word: u32) -> (Option<u32>, Manner) {
+        let topic = Some(word & NO_TOPIC).filter(|topic| *topic != NO_TOPIC);
+        (topic, Manner::of_bits(word >> MANNER_AT))
     }
 
     /// Number of its payload.

@@ -125,7 +125,7 @@ impl Finder<'_> {
     }
 
     /// The columns that are there, in words.
-    fn there(&self) -> String {
+    fn describe_columns(&self) -> String {
         if self.is_header {
             let names = self.first.iter().map(|f| format!("`{}`", trimmed(f)));
             shortened(names.collect::<Vec<_>>().join(", "))
@@ -242,7 +242,7 @@ impl FileColumns {
                 message: format!(
                     "missing column: {}; there is {} (columns parted by `{}`)",
                     finder.missing.join(", "),
-                    finder.there(),
+                    finder.describe_columns(),
                     delimiter.escape_debug()
                 ),
                 hint: hint.map(str::to_string),

@@ -10,7 +10,7 @@ use pubgauge_driver::shortened;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::zone::{Moment, Zone, ZoneName, offset};
+use super::zone::{Moment, Zone, ZoneName, offset, two};
 
 /// How a time is written. Times without a zone are taken as UTC where the format names no zone: a replay needs
 /// differences only.
@@ -122,7 +122,7 @@ impl TimeFormat {
     }
 
     /// A date and a time of day of this format, ns since 1970 as UTC would have it.
-    pub(super) fn civil(&self, text: &str) -> Option<i64> {
+    fn civil(&self, text: &str) -> Option<i64> {
         let (date, time) = text.split_once([' ', 'T'])?;
         match self {
             TimeFormat::YmdHms => civil(date, '-', false, time),
@@ -219,7 +219,7 @@ impl TimeReader {
         (message, self.advice(text))
     }
 
-    /// Another form that the text may have in place of what was expected.
+    /// The forms that the text might have in place of the one that was expected.
     fn advice(&self, text: &str) -> Option<String> {
         let whole = text.bytes().all(|byte| byte.is_ascii_digit());
         let fits = |format: TimeFormat| {
@@ -299,14 +299,6 @@ fn rfc3339(text: &str) -> Option<i64> {
         _ => zone,
     };
     civil(date, '-', false, time)?.checked_sub(offset(zone)?)
-}
-
-/// A two-digit number.
-pub(super) fn two(text: &str) -> Option<i8> {
-    match text.as_bytes() {
-        [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(((a - b'0') * 10 + (b - b'0')) as i8),
-        _ => None,
-    }
 }
 
 /// A date and a time of day, in UTC.

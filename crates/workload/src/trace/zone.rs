@@ -64,9 +64,17 @@ pub(super) fn offset(text: &str) -> Option<i64> {
         5 => digits.split_once(':')?,
         _ => return None,
     };
-    let (hours, minutes) = (super::time::two(hours)?, super::time::two(minutes)?);
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
     let seconds = i64::from(hours) * 3600 + i64::from(minutes) * 60;
     Some(if negative { -seconds } else { seconds } * 1_000_000_000)
+}
+
+/// A two-digit number.
+pub(super) fn two(text: &str) -> Option<i8> {
+    match text.as_bytes() {
+        [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(((a - b'0') * 10 + (b - b'0')) as i8),
+        _ => None,
+    }
 }
 
 impl Zone {
@@ -157,9 +165,9 @@ mod tests {
     fn clocks_that_are_set_back_and_forward() {
         let zone = ZoneName("Europe/Berlin".into()).find().expect("zoneinfo");
         let local = |text: &str| {
-            super::super::time::TimeFormat::YmdHms
-                .civil(text)
-                .expect("a time")
+            let civil: DateTime = text.parse().expect("a time");
+            let moment = Offset::UTC.to_timestamp(civil).expect("near");
+            i64::try_from(moment.as_nanosecond()).expect("near")
         };
         let noon = local("2026-07-01 12:00:00");
         assert_eq!(zone.moment(noon), Some(Moment::At(noon - 2 * HOUR)));

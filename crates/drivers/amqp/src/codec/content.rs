@@ -58,6 +58,17 @@ impl<'a> ContentHeader<'a> {
         }
     }
 
+    /// The application's name-value pairs of a content header as it came, if it has some and is one.
+    #[inline]
+    pub fn headers_in(payload: &'a [u8]) -> Option<Table<'a>> {
+        // The flags come behind class, weight and size.
+        let has_headers = payload.get(12)? & 1 << 5 != 0;
+        if !has_headers {
+            return None;
+        }
+        ContentHeader::decode(payload).ok()?.properties.headers
+    }
+
     /// Appends the payload of a header frame.
     ///
     /// # Errors
@@ -127,6 +138,8 @@ pub struct Delivered<'a> {
     pub redelivered: bool,
     /// The key that it was routed by.
     pub routing_key: &'a [u8],
+    /// Its content header, for [`ContentHeader::decode`].
+    pub header: &'a [u8],
     /// The message.
     pub body: &'a [u8],
 }
@@ -163,6 +176,7 @@ pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>,
             delivery_tag,
             redelivered: redelivered & 1 != 0,
             routing_key,
+            header,
             body,
         };
         (delivered, bytes.len() - rest.len())

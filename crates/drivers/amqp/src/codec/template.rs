@@ -17,6 +17,8 @@ pub struct PublishTemplate {
     size_at: u32,
     /// Offset of the message identifier; 0 for none.
     id_at: u32,
+    /// Offset of the value of the last header, in which a part of each message travels; 0 for none.
+    header_at: u32,
     channel: u16,
 }
 
@@ -57,8 +59,33 @@ impl PublishTemplate {
             bytes: bytes.into(),
             size_at: (header + 11) as u32,
             id_at: id_at as u32,
+            header_at: 0,
             channel,
         })
+    }
+
+    /// The same for messages of which the last of the headers, which take `table_len` bytes together, has a value of
+    /// `value_len` bytes of its own in each.
+    pub fn with_header_value(mut self, table_len: usize, value_len: usize) -> Self {
+        // Behind the size come the flags and the length of the table.
+        self.header_at = self.size_at + 14 + (table_len - value_len) as u32;
+        self
+    }
+
+    /// As [`PublishTemplate::append`], with `head` as the value of the last header and not in front of the body. Only
+    /// after [`PublishTemplate::with_header_value`].
+    #[inline]
+    pub fn append_apart(
+        &self,
+        out: &mut Vec<u8>,
+        frame_max: usize,
+        id: u64,
+        head: &[u8],
+        body: &[u8],
+    ) {
+        let value_at = out.len() + self.header_at as usize;
+        self.append(out, frame_max, id, &[], body);
+        out[value_at..value_at + head.len()].copy_from_slice(head);
     }
 
     /// Appends one message, its body being `head` and `body`, in frames of at most `frame_max`

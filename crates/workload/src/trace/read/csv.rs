@@ -8,7 +8,7 @@ use csv::{ByteRecord, Reader, ReaderBuilder};
 
 use super::order::Order;
 use super::place::{CsvMarks, FileLocation, Quotes};
-use super::text::{MAX_LINE, OpenText};
+use super::text::{self, MAX_LINE, OpenText};
 use crate::trace::TraceError;
 use crate::trace::builder::Builder;
 use crate::trace::convert::{FileColumns, Wrong};
@@ -112,9 +112,7 @@ impl CsvFile<'_> {
     /// Where the record is wrong.
     fn error(&self, wrong: &Wrong) -> TraceError {
         let start = self.record.position().map_or(0, csv::Position::byte);
-        let place = self
-            .place
-            .of_field(start, wrong.field, self.format, self.marks);
+        let place = place_of_field(self.place, start, wrong.field, self.format, self.marks);
         let (line, column) = match place {
             Some((line, column)) => (line, Some(column)),
             None => (self.lines, None),
@@ -141,10 +139,53 @@ impl CsvFile<'_> {
 
     fn note_cut(&self, builder: &mut Builder) {
         let start = self.record.position().map_or(0, csv::Position::byte);
-        let place = self.place.of_field(start, None, self.format, self.marks);
+        let place = place_of_field(self.place, start, None, self.format, self.marks);
         let line = place.map_or(self.lines, |(line, _)| line);
         builder.remarks.add_cut(self.place.path, line, "the file");
     }
+}
+
+/// Line and column of a field (absent: the first) of the record at or after byte `start` of the
+/// unpacked text. The CSV parser counts a record's line before it passes over what ends the one
+/// before: the `\n` of `\r\n`, empty lines, and comments. So the text is read again, which costs nothing
+/// as long as nothing is wrong. `None` for what cannot be read twice, such as a pipe.
+fn place_of_field(
+    place: &FileLocation<'_>,
+    start: u64,
+    field: Option<usize>,
+    format: Option<&TraceFormat>,
+    marks: CsvMarks,
+) -> Option<(u64, u64)> {
+    if !place.path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let opened = text::open(place, format).ok()?;
+    let (mut line, mut column, mut after_return) = (opened.skipped + 1, 1, false);
+    let mut left = field.unwrap_or(0);
+    let (mut within, mut comment) = (false, false);
+    let mut quotes = Quotes::BEGIN;
+    for (at, byte) in (0..).zip(opened.text.bytes()) {
+        let byte = byte.ok()?;
+        let ends_line = matches!(byte, b'\r' | b'\n');
+        comment |= !within && column == 1 && marks.comment == Some(byte);
+        within |= at >= start && !ends_line && !comment;
+        if within {
+            if left == 0 || ends_line && !quotes.quoted {
+                break;
+            }
+            left -= usize::from(quotes.pass(byte, marks.delimiter));
+        }
+        if ends_line {
+            // `\r\n` is one end of a line.
+            line += u64::from(byte == b'\r' || !after_return);
+            column = 1;
+            comment = false;
+        } else {
+            column += 1;
+        }
+        after_return = byte == b'\r';
+    }
+    Some((line, column))
 }
 
 /// Adds the readings of a file of CSV.

@@ -55,7 +55,7 @@ impl<'a> Object<'a> {
     }
 
     /// The value at a name, or at a JSON Pointer.
-    fn at(&self, name: &str) -> Option<Cow<'a, str>> {
+    fn find_text(&self, name: &str) -> Option<Cow<'a, str>> {
         let Some(pointer) = name.strip_prefix('/') else {
             return self.get(name).map(text);
         };
@@ -199,7 +199,7 @@ impl<'a> Rows<'a> {
                 }
                 let mut record = ByteRecord::new();
                 for name in names.iter() {
-                    match object.at(name) {
+                    match object.find_text(name) {
                         Some(text) => record.push_field(text.as_bytes()),
                         None if format.skip_incomplete == Some(true) => {
                             builder.remarks.incomplete += 1;
@@ -509,8 +509,8 @@ impl Scan {
     fn pass(&mut self, byte: u8) -> Scanned {
         self.column += 1;
         let found = match self.depth {
-            0 | 1 => self.between(byte),
-            _ => self.within(byte),
+            0 | 1 => self.pass_between(byte),
+            _ => self.pass_within(byte),
         };
         if byte == b'\n' {
             (self.line, self.column) = (self.line + 1, 0);
@@ -519,7 +519,7 @@ impl Scan {
     }
 
     /// A byte outside of the objects of the list.
-    fn between(&mut self, byte: u8) -> Scanned {
+    fn pass_between(&mut self, byte: u8) -> Scanned {
         match (self.depth, byte) {
             (_, b' ' | b'\t' | b'\r' | b'\n') | (1, b',') => {}
             (0, b'[') => self.depth = 1,
@@ -536,7 +536,7 @@ impl Scan {
     }
 
     /// A byte of an object.
-    fn within(&mut self, byte: u8) -> Scanned {
+    fn pass_within(&mut self, byte: u8) -> Scanned {
         if self.object.len() as u64 >= MAX_LINE {
             return Scanned::Wrong("the object is longer than 16 MiB");
         }

@@ -1,11 +1,9 @@
 //! Where a file is wrong, for messages.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
-use super::text;
 use crate::trace::TraceError;
-use crate::trace::format::TraceFormat;
 
 /// The file, for messages.
 pub(super) struct FileLocation<'a> {
@@ -62,49 +60,6 @@ impl FileLocation<'_> {
             message,
             hint: hint.map(str::to_string),
         }
-    }
-
-    /// Line and column of a field (absent: the first) of the record at or after byte `start` of the
-    /// unpacked text. The CSV parser counts a record's line before it passes over what ends the one
-    /// before: the `\n` of `\r\n`, empty lines, and comments. So the text is read again, which costs nothing
-    /// as long as nothing is wrong. `None` for what cannot be read twice, such as a pipe.
-    pub(super) fn of_field(
-        &self,
-        start: u64,
-        field: Option<usize>,
-        format: Option<&TraceFormat>,
-        marks: CsvMarks,
-    ) -> Option<(u64, u64)> {
-        if !self.path.metadata().ok()?.is_file() {
-            return None;
-        }
-        let opened = text::open(self, format).ok()?;
-        let (mut line, mut column, mut after_return) = (opened.skipped + 1, 1, false);
-        let mut left = field.unwrap_or(0);
-        let (mut within, mut comment) = (false, false);
-        let mut quotes = Quotes::BEGIN;
-        for (at, byte) in (0..).zip(opened.text.bytes()) {
-            let byte = byte.ok()?;
-            let ends_line = matches!(byte, b'\r' | b'\n');
-            comment |= !within && column == 1 && marks.comment == Some(byte);
-            within |= at >= start && !ends_line && !comment;
-            if within {
-                if left == 0 || ends_line && !quotes.quoted {
-                    break;
-                }
-                left -= usize::from(quotes.pass(byte, marks.delimiter));
-            }
-            if ends_line {
-                // `\r\n` is one end of a line.
-                line += u64::from(byte == b'\r' || !after_return);
-                column = 1;
-                comment = false;
-            } else {
-                column += 1;
-            }
-            after_return = byte == b'\r';
-        }
-        Some((line, column))
     }
 
     /// An error while reading after `line` whole lines.

@@ -20,7 +20,7 @@ struct OtherForm {
     advice: &'static str,
 }
 
-const fn other(begins: &'static [u8], name: &'static str, advice: &'static str) -> OtherForm {
+const fn make_other(begins: &'static [u8], name: &'static str, advice: &'static str) -> OtherForm {
     OtherForm {
         begins,
         name,
@@ -31,56 +31,56 @@ const fn other(begins: &'static [u8], name: &'static str, advice: &'static str) 
 const RECODE: &str = "`iconv -f UTF-16 -t UTF-8 FILE > TEXT` makes UTF-8 of it";
 
 const OTHER_FORMS: &[OtherForm] = &[
-    other(
+    make_other(
         b"\xff\xfe\0\0",
         "text in UTF-32",
         "`iconv -f UTF-32 -t UTF-8 FILE > TEXT` makes UTF-8 of it",
     ),
-    other(b"\xff\xfe", "text in UTF-16", RECODE),
-    other(b"\xfe\xff", "text in UTF-16", RECODE),
-    other(
+    make_other(b"\xff\xfe", "text in UTF-16", RECODE),
+    make_other(b"\xfe\xff", "text in UTF-16", RECODE),
+    make_other(
         b"BZh",
         "compressed with bzip2",
         "unpack it: `bzip2 -dc FILE > TEXT`",
     ),
-    other(
+    make_other(
         b"PK\x03\x04",
         "a zip archive (or a spreadsheet, which is one)",
         "unpack it: `unzip FILE`; save a spreadsheet as CSV",
     ),
-    other(
+    make_other(
         b"\x28\xb5\x2f\xfd",
         "compressed with zstd",
         "unpack it: `zstd -dc FILE > TEXT`",
     ),
-    other(
+    make_other(
         b"\xfd7zXZ\0",
         "compressed with xz",
         "unpack it: `xz -dc FILE > TEXT`",
     ),
-    other(
+    make_other(
         b"\x04\x22\x4d\x18",
         "compressed with lz4",
         "unpack it: `lz4 -dc FILE > TEXT`",
     ),
-    other(
+    make_other(
         b"7z\xbc\xaf\x27\x1c",
         "a 7z archive",
         "unpack it: `7z x FILE`",
     ),
-    other(b"PAR1", "Parquet", "export it as CSV"),
-    other(b"SQLite f", "an SQLite database", "export it as CSV"),
-    other(
+    make_other(b"PAR1", "Parquet", "export it as CSV"),
+    make_other(b"SQLite f", "an SQLite database", "export it as CSV"),
+    make_other(
         b"\xd4\xc3\xb2\xa1",
         "a capture of packets (pcap)",
         "export the messages as CSV or NDJSON",
     ),
-    other(
+    make_other(
         b"\x0a\x0d\x0d\x0a",
         "a capture of packets (pcapng)",
         "export the messages as CSV or NDJSON",
     ),
-    other(b"%PDF", "PDF", "export it as CSV"),
+    make_other(b"%PDF", "PDF", "export it as CSV"),
 ];
 
 /// The text of a file.
@@ -103,7 +103,7 @@ pub(super) enum TextKind {
 }
 
 impl TextKind {
-    fn of(start: &[u8]) -> Self {
+    fn find(start: &[u8]) -> Self {
         let mut bytes = start.iter().filter(|byte| !byte.is_ascii_whitespace());
         match (bytes.next(), bytes.next()) {
             (Some(b'{'), _) => TextKind::Objects,
@@ -151,7 +151,7 @@ pub(super) fn open(
     let mut skipped = 0;
     let mut line = Vec::new();
     loop {
-        // The kind of text stands behind the comments at its top.
+        // The kind of text shows behind the comments at its top.
         let next = text.fill_buf().map_err(unreadable)?.first().copied();
         let is_comment = next.is_some() && next.map(char::from) == comment;
         if skipped >= lines && !is_comment {
@@ -165,7 +165,7 @@ pub(super) fn open(
         skipped += 1;
     }
     let start = text.fill_buf().map_err(unreadable)?;
-    let kind = TextKind::of(start);
+    let kind = TextKind::find(start);
     Ok(OpenText {
         kind,
         text,
