@@ -143,11 +143,11 @@ impl AbsenceLog {
         let flow = &brief.workload.flows[number];
         let publishers = 0..flow.publishers.len() as u32;
         let seed = brief.workload.seed_of(number as u32);
-        let Ok(mut schedule) = Schedule::try_new(flow, publishers, seed) else {
+        let Ok(schedule) = Schedule::try_new(flow, publishers, seed) else {
             return;
         };
         let (origin, end) = table.span(flow);
-        while let Some(due) = schedule.next() {
+        for due in schedule {
             let at = origin.saturating_add(due.at);
             if at >= end {
                 return;

@@ -164,7 +164,10 @@ impl SimulatedFleet {
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
         self.fall_due(now);
-        while let Some((_, client)) = self.logging_in.pop_front_if(|(at, _)| *at <= now) {
+        while let Some((at, client)) = self.logging_in.front().copied()
+            && at <= now
+        {
+            self.logging_in.pop_front();
             self.come_up(client);
         }
         let mut first = true;

@@ -283,7 +283,7 @@ fn receive(name: &'static str, version: Version, over_websocket: bool) -> f64 {
 /// The other end of a connection, whose packets come one at a time.
 enum Server {
     Plain(TcpStream),
-    WebSocket(WebSocket<TcpStream>),
+    WebSocket(Box<WebSocket<TcpStream>>),
 }
 
 impl Server {
@@ -294,7 +294,8 @@ impl Server {
             answer.headers_mut().insert("Sec-WebSocket-Protocol", name);
             Ok(answer)
         };
-        Server::WebSocket(tungstenite::accept_hdr(stream, answer).expect("it is asked for"))
+        let socket = tungstenite::accept_hdr(stream, answer).expect("it is asked for");
+        Server::WebSocket(Box::new(socket))
     }
 
     fn next(&mut self) -> Vec<u8> {
