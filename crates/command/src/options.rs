@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pubgauge_driver::{PASSWORD_VARIABLE, Secret};
+use pubgauge_driver::{KEY_PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, Secret};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Ending, print, print_json, tell};
@@ -65,12 +65,25 @@ pub struct Login {
     /// sent, the password included. The results of a run say so.
     #[arg(long, conflicts_with = "ca")]
     pub insecure: bool,
-    /// The client's certificate chain (PEM).
-    #[arg(long, value_name = "FILE", requires = "key")]
+    /// The client's certificate chain: PEM or DER, or PKCS#12 with its private key.
+    #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// The client's private key (PEM).
+    /// The client's private key, where that file has none: PEM or DER, encrypted or not.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
+    /// File whose first line is the passphrase of the private key (else the variable PUBGAUGE_KEY_PASSPHRASE). It never
+    /// reaches results or logs.
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
+    pub key_passphrase_file: Option<PathBuf>,
+    /// Protocols that the handshake of TLS names (ALPN) in place of the driver's own, for example x-amzn-mqtt-ca; not for
+    /// wss://, nor where TLS begins later.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub alpn: Vec<String>,
 }
 
 impl Login {
@@ -80,17 +93,32 @@ impl Login {
     /// # Errors
     /// If the file cannot be read, or is longer than 64 KiB.
     pub fn password(&self) -> Result<Option<Secret>, Ending> {
-        let text = match &self.password_file {
-            Some(file) => Some(password_in(file).map_err(|error| {
-                Ending::bad_input(format!("--password-file {}: {error}", file.display()))
-            })?),
-            None => std::env::var(PASSWORD_VARIABLE).ok(),
-        };
-        Ok(text
-            .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-            .filter(|text| !text.is_empty())
-            .map(Secret::new))
+        secret("--password-file", &self.password_file, PASSWORD_VARIABLE)
     }
+
+    /// The passphrase of the private key, as [`Login::password`]: of its file, else of [`KEY_PASSPHRASE_VARIABLE`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn key_passphrase(&self) -> Result<Option<Secret>, Ending> {
+        let file = &self.key_passphrase_file;
+        secret("--key-passphrase-file", file, KEY_PASSPHRASE_VARIABLE)
+    }
+}
+
+/// The content of a file that `flag` names, else that of a variable, without its line end.
+fn secret(flag: &str, file: &Option<PathBuf>, variable: &str) -> Result<Option<Secret>, Ending> {
+    let text =
+        match file {
+            Some(file) => Some(password_in(file).map_err(|error| {
+                Ending::bad_input(format!("{flag} {}: {error}", file.display()))
+            })?),
+            None => std::env::var(variable).ok(),
+        };
+    Ok(text
+        .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+        .filter(|text| !text.is_empty())
+        .map(Secret::new))
 }
 
 fn password_in(file: &Path) -> io::Result<String> {

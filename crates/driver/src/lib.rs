@@ -44,8 +44,8 @@ pub use resolution::{Cannot, Resolution, Resolved, accepted, becomes, cannot, sp
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
-    FleetConfig, InProcessSystem, OnNetwork, PASSWORD_VARIABLE, Publish, Refusal, Secret,
-    Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
+    FleetConfig, InProcessSystem, KEY_PASSPHRASE_VARIABLE, OnNetwork, PASSWORD_VARIABLE, Publish,
+    Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
     Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session, Settings,

@@ -143,13 +143,19 @@ impl Target {
 }
 
 /// A string that never appears in logs, results or debug output.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
     /// Wraps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
         Secret(secret.into())
+    }
+
+    /// The content of a variable of the environment, if there is any.
+    pub fn of_variable(name: &str) -> Option<Self> {
+        let text = std::env::var(name).ok()?;
+        (!text.is_empty()).then(|| Secret::new(text))
     }
 
     /// The secret itself, for the wire only.
@@ -167,7 +173,10 @@ impl fmt::Debug for Secret {
 /// The environment variable that holds the password of a system that runs already.
 pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 
-/// Certificates, as paths of PEM files, and whether the server's is checked.
+/// The environment variable with the passphrase of the client's private key.
+pub const KEY_PASSPHRASE_VARIABLE: &str = "PUBGAUGE_KEY_PASSPHRASE";
+
+/// Certificates, as paths of files, and whether the server's is checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tls {
     /// Authorities that may have signed the server's certificate; the system's own if absent.
@@ -176,10 +185,17 @@ pub struct Tls {
     /// have no such file.
     #[serde(default)]
     pub ca_pem: Option<String>,
-    /// The client's certificate chain.
+    /// The client's certificate chain: PEM or DER, or PKCS#12 with the private key.
     pub cert_file: Option<PathBuf>,
-    /// The client's private key.
+    /// The client's private key, where it is not in `cert_file`.
     pub key_file: Option<PathBuf>,
+    /// The passphrase of a private key that is encrypted. It travels apart, as a password does.
+    #[serde(skip)]
+    pub passphrase: Option<Secret>,
+    /// Protocols that the handshake names (ALPN, RFC 7301) in place of the driver's own, where TLS begins with the
+    /// connection.
+    #[serde(default)]
+    pub alpn: Vec<String>,
     /// Name to check the server's certificate against, if it differs from the endpoint's host.
     pub server_name: Option<String>,
     /// Any certificate is accepted, unchecked: the connection is encrypted, but perhaps to another

@@ -218,9 +218,7 @@ impl<'a> Conductor<'a> {
                 spread: spread.clone(),
                 apart: apart.clone(),
             };
-            let secrets = Secrets {
-                password: target.password.clone(),
-            };
+            let secrets = Secrets::take_from(target);
             match spec.place.start(order, secrets, outbox) {
                 Ok(link) => conductor.workers.push(WorkerHandle::new(Some(link), role)),
                 Err(error) => {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use pubgauge_driver::{
-    Attempt, Clock, Driver, DriverError, Filler, Nanos, Secret, Settings, Target,
+    Attempt, Clock, Driver, DriverError, Filler, Nanos, Secret, Settings, Target, Tls,
 };
 use pubgauge_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,30 @@ pub struct Order {
 pub struct Secrets {
     /// The password of the system.
     pub password: Option<Secret>,
+    /// The passphrase of the clients' private key.
+    pub key_passphrase: Option<Secret>,
+}
+
+impl Secrets {
+    /// Those of a system.
+    pub fn take_from(target: &Target) -> Secrets {
+        Secrets {
+            password: target.password.clone(),
+            key_passphrase: target.tls.as_ref().and_then(|tls| tls.passphrase.clone()),
+        }
+    }
+
+    /// The system with its secrets.
+    fn given_to(self, target: Target) -> Target {
+        Target {
+            password: self.password,
+            tls: target.tls.map(|tls| Tls {
+                passphrase: self.key_passphrase,
+                ..tls
+            }),
+            ..target
+        }
+    }
 }
 
 /// The conductor's end of a link. A worker whose link is dropped ends.
@@ -155,9 +179,8 @@ impl Here {
     ) -> Result<Worker, DriverError> {
         let known = self.targets.get(order.assignment.broker as usize);
         let target = Target {
-            password: secrets.password,
             shared: known.and_then(|target| target.shared.clone()),
-            ..order.target
+            ..secrets.given_to(order.target)
         };
         let context = Context {
             brief: self.brief,

@@ -1,13 +1,14 @@
 //! TLS by rustls.
 
 mod certificate;
+mod own;
 mod trust;
 
 pub use trust::{ended_early, failure, looks_like_tls, unexpected, wrong_port};
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pubgauge_driver::{Attempt, DriverError, Encryption, Tls};
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
@@ -51,20 +52,21 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
         .map_err(|error| DriverError::new(format!("TLS cannot be set up: {error}")))?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
-    let config = match (&tls.cert_file, &tls.key_file) {
-        (None, None) => builder.with_no_client_auth(),
-        (Some(cert_file), Some(key_file)) => {
-            let chain = certificates(cert_file, "the client's certificate")?;
-            let key = PrivateKeyDer::from_pem_file(key_file)
-                .map_err(|error| unreadable(key_file, "the client's private key", error))?;
+    let config = match own::read(tls)? {
+        None => builder.with_no_client_auth(),
+        Some((chain, key)) => {
             let certificate = chain.first().and_then(|first| Certificate::read(first));
             let is_version_1 = certificate.is_some_and(|one| one.version_1);
+            let shown = |file: &Option<PathBuf>| {
+                let file = file.as_ref().or(tls.cert_file.as_ref());
+                file.map_or(String::new(), |file| file.display().to_string())
+            };
             builder.with_client_auth_cert(chain, key).map_err(|error| {
                 if is_version_1 {
                     return DriverError::with_hint(
                         format!(
                             "{} is a certificate of X.509 version 1, which rustls does not take",
-                            cert_file.display()
+                            shown(&tls.cert_file)
                         ),
                         "issue it as version 3: `openssl x509 -req` does with an -extfile that has any extension",
                     );
@@ -73,17 +75,11 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
                     format!("the client's certificate cannot be used: {error}"),
                     format!(
                         "{} and {} must belong together",
-                        cert_file.display(),
-                        key_file.display()
+                        shown(&tls.cert_file),
+                        shown(&tls.key_file)
                     ),
                 )
             })?
-        }
-        _ => {
-            return Err(DriverError::with_hint(
-                "a client certificate needs its private key, and the other way round",
-                "give both files or neither",
-            ));
         }
     };
     Ok(Arc::new(config))
@@ -152,7 +148,8 @@ pub struct TlsSetup {
 
 impl TlsSetup {
     /// Reads the certificates. `name` gives the host name that the certificate at each place must be
-    /// for, unless `tls` names one; `alpn` is named where TLS begins with the connection.
+    /// for, unless `tls` names one; `alpn` is named where TLS begins with the connection, unless `tls` names other
+    /// protocols. Over WebSocket it is always that of HTTP.
     ///
     /// # Errors
     /// As [`configure`]; names that are neither a host's nor an IP address.
@@ -164,6 +161,12 @@ impl TlsSetup {
     ) -> Result<TlsSetup, DriverError> {
         let config = configure(tls)?;
         let mut direct = (*config).clone();
+        let asked_for: Vec<&[u8]> = tls.alpn.iter().map(String::as_bytes).collect();
+        let alpn = if asked_for.is_empty() {
+            alpn
+        } else {
+            &asked_for
+        };
         direct.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let direct = Arc::new(direct);
         let mut browser = (*config).clone();

@@ -86,6 +86,8 @@ impl Invocation {
                 ca: file(&login.ca)?,
                 cert: file(&login.cert)?,
                 key: file(&login.key)?,
+                key_passphrase_file: file(&login.key_passphrase_file)?,
+                alpn: login.alpn.clone(),
                 insecure: login.insecure,
             },
             hosts,

@@ -328,13 +328,24 @@ pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         std::fs::File::open(file)
             .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
     }
-    let given = login.ca.is_some() || login.cert.is_some() || login.insecure;
-    Ok(given.then(|| Tls {
-        ca_pem: None,
+    let given =
+        login.ca.is_some() || login.cert.is_some() || login.insecure || !login.alpn.is_empty();
+    if !given {
+        return Ok(None);
+    }
+    let tls = Tls {
         ca_file: login.ca.clone(),
+        ca_pem: None,
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
+        passphrase: login.key_passphrase()?,
+        alpn: login.alpn.clone(),
         server_name: None,
         insecure: login.insecure,
-    }))
+    };
+    if login.ca.is_some() || login.cert.is_some() {
+        // A file that cannot be read is told before anything starts.
+        pubgauge_net::tls::configure(&tls).map_err(Ending::bad_input)?;
+    }
+    Ok(Some(tls))
 }

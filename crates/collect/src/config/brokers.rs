@@ -225,6 +225,8 @@ fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) ->
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
     Tls {
         ca_pem: None,
+        passphrase: pubgauge_driver::Secret::of_variable(pubgauge_driver::KEY_PASSPHRASE_VARIABLE),
+        alpn: Vec::new(),
         ca_file: file(&written.ca),
         cert_file: file(&written.cert),
         key_file: file(&written.key),

@@ -146,6 +146,8 @@ fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<Tls> {
     let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
     Some(Tls {
         ca_pem: None,
+        passphrase: pubgauge_driver::Secret::of_variable(pubgauge_driver::KEY_PASSPHRASE_VARIABLE),
+        alpn: Vec::new(),
         ca_file: file(&tls.ca),
         cert_file: file(&tls.cert),
         key_file: file(&tls.key),

@@ -58,6 +58,7 @@ impl Greeting {
 #[derive(Serialize, Deserialize)]
 struct Letter {
     password: Option<String>,
+    key_passphrase: Option<String>,
 }
 
 /// The process at the other end.
@@ -133,9 +134,10 @@ fn write_commands(
 ) -> io::Result<()> {
     let mut output = BufWriter::new(output);
     frames::write(&mut output, order)?;
-    let password = secrets.password.as_ref();
+    let revealed = |secret: &Option<Secret>| secret.as_ref().map(|one| one.reveal().to_owned());
     let letter = Letter {
-        password: password.map(|password| password.reveal().to_owned()),
+        password: revealed(&secrets.password),
+        key_passphrase: revealed(&secrets.key_passphrase),
     };
     frames::write(&mut output, &letter)?;
     pass_on(&mut output, commands, |command| command)
@@ -243,9 +245,10 @@ pub fn serve(
         return Ok(());
     };
     let letter = frames::read::<Letter>(&mut input)?;
-    let secrets = Secrets {
-        password: letter.and_then(|letter| letter.password).map(Secret::new),
-    };
+    let secrets = letter.map_or_else(Secrets::default, |letter| Secrets {
+        password: letter.password.map(Secret::new),
+        key_passphrase: letter.key_passphrase.map(Secret::new),
+    });
     let (reports, told) = channel::<Sent>();
     let outbox = Outbox::new(order.assignment.worker, reports);
     let writer = std::thread::Builder::new()

@@ -1,4 +1,5 @@
 //! Tests of the crate through what it offers, one program.
 
 mod fleet;
+mod keys;
 mod trust;

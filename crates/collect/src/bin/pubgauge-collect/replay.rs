@@ -27,6 +27,8 @@ pub fn replay(args: &ReplayArgs) -> Result<i32, Ending> {
     let login = &args.login;
     let tls = Tls {
         ca_pem: None,
+        passphrase: login.key_passphrase()?,
+        alpn: login.alpn.clone(),
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
