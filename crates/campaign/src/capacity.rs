@@ -262,10 +262,11 @@ fn most_from_one_source(brokers: &[ClientCounts], endpoints: &[String]) -> u64 {
             }
         };
         let places = endpoint.rsplit('@').next().unwrap_or_default();
-        Some(match places.contains(',') {
-            false => of_side(clients.total(), false),
+        Some(if places.contains(',') {
             // Each of two places has connections from all ports of a source.
-            true => of_side(clients.publishers, false).max(of_side(clients.others, true)),
+            of_side(clients.publishers, false).max(of_side(clients.others, true))
+        } else {
+            of_side(clients.total(), false)
         })
     });
     most.max().unwrap_or(0)

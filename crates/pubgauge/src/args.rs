@@ -287,7 +287,7 @@ impl Selection {
                 else {
                     return Err(Ending::bad_input(format!(
                         "--on {system}: port {port} is no protocol's own\n  hint: {}",
-                        pubgauge_testbed::with_scheme(system, &drivers::all())
+                        pubgauge_testbed::with_scheme(system, drivers::all())
                     )));
                 };
                 *system = format!("{}://{host}:{port}", scheme.name);

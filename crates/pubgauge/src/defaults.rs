@@ -316,11 +316,15 @@ fn known_options(root: &Command) -> Vec<&str> {
     known
 }
 
+/// The folder of recorded data, by which studies that come with pubgauge name their files.
+const DATA_VARIABLE: &str = "PUBGAUGE_DATA";
+
 /// Variables that are those of an option but for a slip. Others may be those of systems' files.
 fn misspelt(root: &Command) -> Vec<(String, String)> {
     let known: Vec<String> = known_options(root).into_iter().map(variable).collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let own = set.filter(|name| name.starts_with(PREFIX) && !known.contains(name));
+    let other = |name: &String| name != DATA_VARIABLE && !known.contains(name);
+    let own = set.filter(|name| name.starts_with(PREFIX) && other(name));
     let meant = own.filter_map(|name| {
         let meant = known.iter().find(|known| is_slip(&name, known))?;
         Some((name, meant.clone()))
