@@ -560,7 +560,8 @@ impl Worker {
         add_each(&mut bursts, &arrived, |sum, part| {
             add_all(sum, part, BurstRecording::add);
         });
-        let rejections = self.receiving.rejections(true);
+        let [early_rejections, rejections] =
+            [false, true].map(|measured| self.receiving.rejections(measured));
         let missed = self.receiving.count_missed(self.table);
         let parties = self.receiving.finish_parties(&missed);
         let received = self.receiving.finish(&mut flows);
@@ -596,7 +597,7 @@ impl Worker {
             remade: self.remade,
             unsettled,
             rejections,
-            early_rejections: self.receiving.rejections(false),
+            early_rejections,
             grants,
             fastest_acknowledgement: self.receiving.fastest_acknowledgement(),
             exhausted: std::mem::take(&mut self.exhausted),

@@ -106,6 +106,9 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
     if record.outcome != TrialEnd::Completed {
         return Some("the trial was not run to its end".into());
     }
+    if sum(|r| r.presence.left) > 0 {
+        return Some("clients came and went: what was sent again is counted again".into());
+    }
     if sum(|r| r.lost) > 0 {
         return Some("connections were lost: what was sent again is counted again".into());
     }

@@ -48,7 +48,7 @@ fn refused(trial: &Trial, part: &Judged<'_>, findings: &mut Findings) {
 }
 
 /// The codes of the rejections with their counts, and what the client's own library refused.
-fn by_whom(trial: &Trial, shortfall: &Shortfall, refused: u64) -> String {
+pub(super) fn by_whom(trial: &Trial, shortfall: &Shortfall, refused: u64) -> String {
     let rejections = &shortfall.rejections;
     let by_code = |rejection: &Rejection| {
         let name = match rejection.name.as_str() {

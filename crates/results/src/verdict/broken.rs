@@ -177,11 +177,13 @@ fn counted(reason: Reason, counts: &[(Evidence, u64)]) -> Reason {
     })
 }
 
-/// Why the client's side sent none of the messages that it refused, where that is one reason.
-fn not_sent_because(trial: &Trial) -> Option<String> {
+/// Why messages were refused, if any was.
+fn refused_because(trial: &Trial) -> Option<String> {
     let all = trial.messages.refused;
-    let by_size = all > 0 && trial.shortfall.too_large == all;
-    by_size.then(|| acknowledgements::too_large(trial))
+    if all > 0 && trial.shortfall.too_large == all {
+        return Some(acknowledgements::too_large(trial));
+    }
+    (all > 0).then(|| acknowledgements::by_whom(trial, &trial.shortfall, all))
 }
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.
@@ -212,7 +214,7 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
                 let because = format!(": {still} when the measurement began");
                 (Status::Overloaded, because)
             }
-            (None, false) => match not_sent_because(trial) {
+            (None, false) => match refused_because(trial) {
                 Some(why) => (Status::Broken, format!(": {why}")),
                 None => (Status::Broken, String::new()),
             },

@@ -118,6 +118,22 @@ fn who_never_gets_in_is_told_with_the_servers_words_and_their_count() {
 }
 
 #[test]
+fn the_code_with_which_a_system_rejects_what_proves_its_paths_is_told() {
+    let behaviour = Behaviour {
+        rejection: 1.0,
+        rejection_code: 0x87,
+        ..Behaviour::default()
+    };
+    let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.ready_within = 2 * SECOND;
+    let run = simulate(w, behaviour, durable());
+    run.is(Status::Broken, "135");
+    let failure = &run.trial.client_failures[0];
+    assert_eq!(failure.kind, FailureKind::Rejected);
+    assert!(failure.count >= 2, "{failure}");
+}
+
+#[test]
 fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
     of_each(&seeds(), |seed| {
         let mut w = brief(2, 3, 200.0, *seed);
