@@ -515,7 +515,7 @@ mod tests {
             ("127.0.0.1:1883", "write mqtt://127.0.0.1:1883"),
             (
                 "localhost",
-                "write amqp://localhost or mqtt://localhost or nats://localhost or xmpp://localhost",
+                "write amqp://localhost or mqtt://localhost or ws://localhost or nats://localhost or xmpp://localhost",
             ),
             ("mqtt-sn://h", "that is MQTT-SN"),
             ("mqtt+ws://h", "is written ws://"),

@@ -61,6 +61,8 @@ fn sentences<'a>(
         .chain(on_network)
         .chain(cells().filter_map(hosts::sentence))
         .chain(cells().filter_map(setup::sentence))
+        .chain(cells().filter_map(setup::interruptions))
+        .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::groups))
         .chain(crowd::sentence(workload))
 }

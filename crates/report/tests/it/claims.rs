@@ -15,8 +15,8 @@ use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
 use pubgauge_figures::{
-    Connections, Distribution, FlowFigures, Results, SeriesRecord, Status, TrafficRecord, Trial,
-    Verdict,
+    Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Results, SeriesRecord,
+    Status, TrafficRecord, Trial, Verdict,
 };
 use pubgauge_fixtures::TrialBuilder;
 use pubgauge_study::{PlanOptions, Study};
@@ -103,8 +103,25 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             connect_s: 0.5,
             ready_s: 0.1,
             connect_cpu_s: 0.1,
+            refused: 3,
+            made_per_s: Some(20.0),
+            subscribed_per_s: Some(10.0),
+            time_to_connect_ns: Some(latency),
+            time_to_reconnect_ns: Some(latency),
             ..Connections::default()
         },
+        presence: Some(PresenceFigures {
+            left: 4,
+            returned: 4,
+            first_message_ns: Some(latency),
+            backlog_ns: Some(latency),
+        }),
+        interruptions: vec![Interruption {
+            at_s: 1.0,
+            out_s: Some(0.5),
+            back_s: Some(0.75),
+            lost: 2,
+        }],
         system_heap_bytes: Some(900),
         system_memory_limit_bytes: Some(1000),
         client_cpu_s: ClientCpu {

@@ -140,7 +140,7 @@ fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
         come_and_go(&mut w, false, true);
         let behaviour = Behaviour {
             connect_ns: 3 * MS,
-            backlog_every_ns: 100_000,
+            backlog_every_ns: 10_000,
             ordered: true,
             seed: *seed,
             ..Behaviour::default()
@@ -155,14 +155,12 @@ fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
         // All that took longer than its way was kept for who was away.
         let late = truth.latencies.iter().filter(|ns| **ns > 2 * MS).count() as u64;
         assert!(late <= messages.backlog, "{late} {}", messages.backlog);
-        assert!(
-            messages.backlog - late <= 4 * 9,
-            "{late} {}",
-            messages.backlog
-        );
-        assert_eq!(messages.latency_ns.count + messages.backlog, truth.unique);
-        within(messages.latency_ns.max.unwrap() as f64, 1e6, 0.002);
         let presence = run.trial.presence.unwrap();
+        let all = messages.backlog;
+        assert!(all - late <= 4 * presence.left, "seed {seed}: {late} {all}");
+        assert_eq!(messages.latency_ns.count + messages.backlog, truth.unique);
+        // Behind the backlog of a subscriber that is just back, at most.
+        assert!(messages.latency_ns.max.unwrap() <= 2_100_000);
         assert!((6..=20).contains(&presence.left), "{}", presence.left);
         assert_eq!(presence.left, presence.returned);
         assert_eq!(run.trial.connections.remade, presence.left);
@@ -283,15 +281,18 @@ fn nothing_falls_due_to_publishers_that_are_away() {
             t.messages.away
         );
         // What fell due while it connected waited for that, and no longer.
-        let latency = t.messages.latency_ns.max.unwrap();
-        assert!(latency <= 7 * MS, "{latency}");
+        let latency = t.messages.latency_ns.max;
+        assert!(
+            t.messages.not_sent > 0 || latency.unwrap() <= 7 * MS,
+            "{latency:?}"
+        );
     });
 }
 
 #[test]
 fn a_restart_has_a_length() {
     of_each(&seeds(), |seed| {
-        let (first, apart) = (3 * SECOND + seed * 7 * MS, (seed % 300) * MS);
+        let (first, apart) = (5 * SECOND / 2 + (seed % 400) * 5 * MS, (seed % 300) * MS);
         let mut w = workload(4, 1, Arrivals::Periodic { per_s: 200.0 });
         w.phases.measure = Until::Time(4 * SECOND);
         w.phases.reconnect_after = Some(SECOND / 2);
@@ -302,7 +303,6 @@ fn a_restart_has_a_length() {
             disconnects: vec![(first, "pub1".into()), (first + apart, "pub3".into())],
             ..Behaviour::default()
         };
-        let in_measurement = first + apart + SECOND < 5 * SECOND;
         let run = simulate(w, behaviour, Settings::default());
         let t = &run.trial;
         let [one] = &t.interruptions[..] else {
@@ -311,10 +311,8 @@ fn a_restart_has_a_length() {
         assert_eq!(one.lost, 2);
         within(one.out_s.unwrap(), 0.52, 0.03);
         within(one.back_s.unwrap(), 0.52 + apart as f64 / 1e9, 0.03);
-        if in_measurement {
-            // 50/s of each publisher.
-            let due = t.messages.not_connected as f64;
-            assert!((due - 52.0).abs() <= 4.0, "{due}");
-        }
+        // 50/s of each publisher.
+        let due = t.messages.not_connected as f64;
+        assert!((due - 52.0).abs() <= 4.0, "seed {seed}: {due}");
     });
 }
