@@ -401,6 +401,10 @@ fn unsteady(trial: &Trial, client: &client::Load, window_full: bool, findings: &
 
 /// A system that delivered nothing for a good part of the measurement though it had messages.
 fn silent(trial: &Trial) -> Option<Reason> {
+    if trial.circumstances.subscribers_come_and_go {
+        // Nothing comes while all of them are away.
+        return None;
+    }
     let silence = silence::silence(trial) * 1e9;
     // The median falls among lost messages where half are; between hosts it may be too short to be quoted.
     let latency = &trial.messages.latency_ns;
