@@ -1,5 +1,7 @@
 //! Clients that are turned away at first, and clients that come and go: counts and times against what was planted.
 
+use std::ops::Range;
+
 use pubgauge_driver::{Reliability, Session, Settings};
 use pubgauge_figures::figure::figure;
 use pubgauge_figures::model::{FailureKind, Status};
@@ -11,9 +13,32 @@ use crate::planted::*;
 
 const MS: Nanos = 1_000_000;
 
-fn seeds() -> Vec<u64> {
-    (0..1_000).collect()
+/// Each of these holds for some seeds in the gate, and for a thousand where there is time.
+macro_rules! hold_for_seeds {
+    ($($name:ident),+ $(,)?) => {
+        mod gate {
+            $(#[test]
+            fn $name() {
+                super::$name(0..100);
+            })+
+        }
+
+        mod long {
+            $(#[test]
+            fn $name() {
+                super::$name(0..1_000);
+            })+
+        }
+    };
 }
+
+hold_for_seeds!(
+    clients_that_are_turned_away_at_first_get_in_and_are_counted,
+    a_durable_session_gets_all_that_was_due_while_it_was_away,
+    what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later_is,
+    nothing_falls_due_to_publishers_that_are_away,
+    a_restart_has_a_length,
+);
 
 fn durable() -> Settings {
     Settings {
@@ -51,9 +76,9 @@ fn come_and_go(workload: &mut Workload, publishers: bool, subscribers: bool) {
     }));
 }
 
-#[test]
-fn clients_that_are_turned_away_at_first_get_in_and_are_counted() {
-    of_each(&seeds(), |seed| {
+fn clients_that_are_turned_away_at_first_get_in_and_are_counted(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
         let publishers = 5 + (seed % 40) as u32;
         let turned_away: Vec<(String, u32)> = (0..publishers)
             .map(|n| {
@@ -133,9 +158,9 @@ fn the_code_with_which_a_system_rejects_what_proves_its_paths_is_told() {
     assert!(failure.count >= 2, "{failure}");
 }
 
-#[test]
-fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
-    of_each(&seeds(), |seed| {
+fn a_durable_session_gets_all_that_was_due_while_it_was_away(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
         let mut w = brief(2, 3, 200.0, *seed);
         come_and_go(&mut w, false, true);
         let behaviour = Behaviour {
@@ -182,9 +207,11 @@ fn a_durable_session_gets_all_that_was_due_while_it_was_away() {
 }
 
 /// The system is deaf for a while after it has confirmed a subscription: what is due then is lost, and nothing else is.
-#[test]
-fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later_is() {
-    of_each(&seeds(), |seed| {
+fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later_is(
+    seeds: Range<u64>,
+) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
         let deaf = (seed % 3) * 40 * MS;
         let mut w = brief(3, 2, 300.0, *seed);
         come_and_go(&mut w, false, true);
@@ -229,9 +256,9 @@ fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later
     });
 }
 
-#[test]
-fn nothing_falls_due_to_publishers_that_are_away() {
-    of_each(&seeds(), |seed| {
+fn nothing_falls_due_to_publishers_that_are_away(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
         let mut w = brief(10, 1, 500.0, *seed);
         come_and_go(&mut w, true, false);
         let absences: Vec<(Nanos, Nanos)> = (0..10)
@@ -289,9 +316,9 @@ fn nothing_falls_due_to_publishers_that_are_away() {
     });
 }
 
-#[test]
-fn a_restart_has_a_length() {
-    of_each(&seeds(), |seed| {
+fn a_restart_has_a_length(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
         let (first, apart) = (5 * SECOND / 2 + (seed % 400) * 5 * MS, (seed % 300) * MS);
         let mut w = workload(4, 1, Arrivals::Periodic { per_s: 200.0 });
         w.phases.measure = Until::Time(4 * SECOND);

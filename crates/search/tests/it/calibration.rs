@@ -240,14 +240,41 @@ fn a_system_that_delivers_less_beyond_its_limit() {
 
 #[test]
 fn the_clients_limit_is_never_the_systems() {
-    the_client_is_the_limit(0.0, 0);
     // One trial in ten calls the system the bottleneck where the client is.
     the_client_is_the_limit(0.1, 25);
 }
 
 #[test]
 fn a_machine_that_wanders() {
-    for wander in [0.03, 0.05, 0.08, 0.12] {
+    the_machine_wanders(&[0.05]);
+}
+
+#[test]
+fn a_cost_that_follows_the_load_is_no_slower_machine() {
+    the_cost_follows_the_load(&[-0.5]);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_clients_limit_is_never_the_systems() {
+        the_client_is_the_limit(0.0, 0);
+    }
+
+    #[test]
+    fn a_machine_that_wanders() {
+        the_machine_wanders(&[0.03, 0.08, 0.12]);
+    }
+
+    #[test]
+    fn a_cost_that_follows_the_load_is_no_slower_machine() {
+        the_cost_follows_the_load(&[-1.0, 0.0, 1.0]);
+    }
+}
+
+fn the_machine_wanders(shares: &[f64]) {
+    for wander in shares.iter().copied() {
         let wanders = |limit| Planted {
             wander,
             cost_follows: Some(-0.5),
@@ -259,9 +286,8 @@ fn a_machine_that_wanders() {
     }
 }
 
-#[test]
-fn a_cost_that_follows_the_load_is_no_slower_machine() {
-    for power in [-1.0, -0.5, 0.0, 1.0] {
+fn the_cost_follows_the_load(powers: &[f64]) {
+    for power in powers.iter().copied() {
         let follows = |limit| Planted {
             cost_follows: Some(power),
             ..Planted::of(limit, 0.03)
