@@ -4,9 +4,11 @@
 //! was missed; one that was due later was lost. Nobody tells a subscriber when what it did not get was due. But a flow's
 //! schedule is known, and a message's place in its stream too: as long as all that was due was sent, both together say it.
 
+use std::collections::BTreeSet;
+
 use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
-use pubgauge_workload::Schedule;
+use pubgauge_workload::{Arrivals, Schedule};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +51,21 @@ struct Gap {
     sent: u32,
     /// How many they are.
     messages: u32,
-    /// By the schedule: messages due before `until`, and of these, those due from `back_at` on.
-    due: [u32; 2],
+}
+
+impl Gap {
+    /// How many of its messages were due after the subscriber was back, in a stream whose messages were `due` at these times.
+    fn lost(&self, due: &[Nanos]) -> u32 {
+        let before = |at: Nanos| due.partition_point(|due| *due < at) as u32;
+        let all = before(self.until);
+        // Otherwise some that were due were not sent, and no place in the stream is known.
+        if all == self.sent {
+            self.messages
+                .min(all - before(self.back_at.min(self.until)))
+        } else {
+            0
+        }
+    }
 }
 
 /// The deliveries to subscribers that come and go, as they are seen.
@@ -108,7 +123,6 @@ impl AbsenceLog {
             until,
             sent,
             messages,
-            due: [0; 2],
         });
     }
 
@@ -119,49 +133,49 @@ impl AbsenceLog {
         table: Option<Timetable>,
         epoch: Nanos,
     ) -> FxHashMap<(u32, u32), u64> {
+        let mut due = FxHashMap::default();
         if let Some(table) = table {
-            let flows: Vec<u32> = self.gaps.values().flatten().map(|gap| gap.flow).collect();
-            for flow in 0..brief.workload.flows.len() {
-                if flows.contains(&(flow as u32)) {
-                    self.look_up_schedule(brief, table, epoch, flow);
-                }
+            let flows: BTreeSet<u32> = self.gaps.values().flatten().map(|gap| gap.flow).collect();
+            for flow in flows {
+                self.look_up_schedule(brief, table, epoch, flow, &mut due);
             }
         }
-        for gap in self.gaps.values().flatten() {
-            let [before, after] = gap.due;
-            // Otherwise some that were due were not sent, and no place in the stream is known.
-            let known = before == gap.sent;
-            let lost = if known { gap.messages.min(after) } else { 0 };
+        for (stream, gap) in
+            (self.gaps.iter()).flat_map(|(s, gaps)| gaps.iter().map(move |g| (s, g)))
+        {
             let missed = self.missed.entry((gap.party, gap.flow)).or_default();
-            *missed += u64::from(gap.messages - lost);
+            let due = due.get(stream).map_or(&[][..], Vec::as_slice);
+            *missed += u64::from(gap.messages - gap.lost(due));
         }
         std::mem::take(&mut self.missed)
     }
 
-    /// Counts what was due of the streams of a flow that have gaps.
-    fn look_up_schedule(&mut self, brief: &Brief, table: Timetable, epoch: Nanos, number: usize) {
-        let flow = &brief.workload.flows[number];
+    /// Adds, stream by stream, when the measured messages of a flow were due that has gaps, since the epoch, in ascending
+    /// order. Arrivals at random are none of this: workers that share the publishers draw them each for itself.
+    fn look_up_schedule(
+        &self,
+        brief: &Brief,
+        table: Timetable,
+        epoch: Nanos,
+        number: u32,
+        found: &mut FxHashMap<u32, Vec<Nanos>>,
+    ) {
+        let flow = &brief.workload.flows[number as usize];
         let publishers = 0..flow.publishers.len() as u32;
-        let seed = brief.workload.seed_of(number as u32);
+        let seed = brief.workload.seed_of(number);
+        let random = matches!(flow.arrivals, Arrivals::Poisson { .. });
         let Ok(schedule) = Schedule::try_new(flow, publishers, seed) else {
             return;
         };
         let (origin, end) = table.span(flow);
         for due in schedule {
             let at = origin.saturating_add(due.at);
-            if at >= end {
+            if random || at >= end {
                 return;
             }
-            if at < table.measure {
-                continue;
-            }
-            let stream = brief.audience.first_stream(number as u32, due.publisher) + due.topic;
-            for gap in self.gaps.get_mut(&stream).into_iter().flatten() {
-                let at = at - epoch;
-                if at < gap.until {
-                    gap.due[0] += 1;
-                    gap.due[1] += u32::from(at >= gap.back_at);
-                }
+            let stream = brief.audience.first_stream(number, due.publisher) + due.topic;
+            if at >= table.measure && self.gaps.contains_key(&stream) {
+                found.entry(stream).or_default().push(at - epoch);
             }
         }
     }

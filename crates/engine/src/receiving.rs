@@ -51,7 +51,8 @@ struct ReceivingClient {
     parties: Box<[Entitlement]>,
     /// It answers ping-pong questions.
     responds: bool,
-    /// When it was back from its last absence, since the epoch: the largest number while it is away, 0 if it never was.
+    /// When it was back from its last absence, since the epoch: the largest number while it is coming back, 0 if it never was
+    /// away.
     back_at: Nanos,
     /// How often it was away.
     absences: u32,

@@ -41,10 +41,16 @@ struct Default {
 }
 
 impl Default {
-    /// The option with its value and its place: `--rate=1k/s (PUBGAUGE_RATE)`.
+    /// The option with its value and its place: `--rate=1k/s (PUBGAUGE_RATE)`. An address with a user stays untold, because a
+    /// password may stand in it that is refused later.
     fn describe(&self) -> String {
         let typed = self.arguments.iter().map(|a| a.to_string_lossy());
-        format!("{} ({})", typed.collect::<Vec<_>>().join(" "), self.place)
+        let typed = typed.collect::<Vec<_>>().join(" ");
+        if typed.contains('@') {
+            format!("--{} ({})", self.option, self.place)
+        } else {
+            format!("{typed} ({})", self.place)
+        }
     }
 }
 

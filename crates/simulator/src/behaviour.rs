@@ -83,6 +83,8 @@ pub struct Behaviour {
     /// Clients that are turned away at first: (client name, attempts). An attempt later they get in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub turned_away: Vec<(String, u32)>,
+    /// Time from when a client says that it leaves to the end of its connection, nanoseconds: messages go on coming to it.
+    pub closing_ns: Nanos,
     /// Time between the messages that a durable session has kept for an absent subscriber, when it comes back, nanoseconds.
     pub backlog_every_ns: Nanos,
     /// Clients that are refused, by name.
@@ -243,6 +245,7 @@ impl Default for Behaviour {
             disconnects: Vec::new(),
             connect_ns: 0,
             turned_away: Vec::new(),
+            closing_ns: 0,
             backlog_every_ns: 0,
             refuses: Vec::new(),
             starves: Vec::new(),

@@ -29,6 +29,8 @@ pub(super) struct SimulatedFleet {
     changes: VecDeque<(ClientId, Change)>,
     /// Clients whose log-in is under way, each with when it is answered.
     logging_in: VecDeque<(Nanos, ClientId)>,
+    /// Clients that have said that they leave, each with when its connection ends.
+    closing: VecDeque<(Nanos, ClientId)>,
     durable: bool,
     blocked: Vec<ClientId>,
     unsettled: u64,
@@ -79,6 +81,7 @@ impl SimulatedFleet {
             topic_ids: HashMap::new(),
             changes: VecDeque::new(),
             logging_in: VecDeque::new(),
+            closing: VecDeque::new(),
             durable: config.settings.session == Some(Session::Durable),
             blocked: Vec::new(),
             unsettled: 0,
@@ -98,6 +101,12 @@ impl SimulatedFleet {
                 self.logging_in.push_back((answered_at, client));
             }
         }
+    }
+
+    /// Ends the connection of a client that has said that it leaves.
+    fn end_connection(&mut self, client: ClientId) {
+        self.bus.leave(self.mine, client.0, self.durable);
+        self.changes.push_back((client, Change::Closed));
     }
 
     fn come_up(&mut self, client: ClientId) {
@@ -164,6 +173,12 @@ impl SimulatedFleet {
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
         self.fall_due(now);
+        while let Some((at, client)) = self.closing.front().copied()
+            && at <= now
+        {
+            self.closing.pop_front();
+            self.end_connection(client);
+        }
         while let Some((at, client)) = self.logging_in.front().copied()
             && at <= now
         {
@@ -371,10 +386,11 @@ impl Fleet for SimulatedFleet {
                 return Ok(());
             }
             let next = self.bus.lock().next_due(self.mine);
-            let log_in = self.logging_in.front().map(|(at, _)| *at);
+            let planned = [&self.logging_in, &self.closing];
+            let planned = planned.iter().filter_map(|all| Some(all.front()?.0));
             let earlier = (next.into_iter())
                 .chain(self.next_fall())
-                .chain(log_in)
+                .chain(planned)
                 .min();
             let wake = earlier.map_or(until, |at| at.min(until));
             match clock {
@@ -393,8 +409,10 @@ impl Fleet for SimulatedFleet {
 
     fn disconnect(&mut self, client: ClientId) {
         self.clients[client.0 as usize].up = false;
-        self.bus.leave(self.mine, client.0, self.durable);
-        self.changes.push_back((client, Change::Closed));
+        match self.behaviour.closing_ns {
+            0 => self.end_connection(client),
+            takes => (self.closing).push_back((self.bus.clock.now() + takes, client)),
+        }
     }
 
     fn abort(&mut self, client: ClientId) {

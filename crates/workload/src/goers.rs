@@ -75,6 +75,9 @@ impl Workload {
                         "a member of a group that shares misses nothing while it is away",
                     );
                 }
+                if flow.arrivals.burst_period().is_some() {
+                    return fault("subscribers that come and go get bursts late");
+                }
                 if !self.phases.windows.is_empty() {
                     return fault(
                         "what subscribers that come and go get late belongs to no window",

@@ -9,13 +9,17 @@ use crate::ledger::{Account, Arrival, Noted};
 use crate::timetable::Timetable;
 
 impl Receiving {
-    /// A client leaves: its connection ends now.
-    pub fn leave(&mut self, client: ClientId) {
+    /// A client leaves. What still comes until its connection has ended comes in time.
+    pub fn leave(&mut self) {
+        self.absences.note_leave();
+    }
+
+    /// A client whose connection has ended begins to connect again: what comes to it from now on comes after an absence.
+    pub fn begin_return(&mut self, client: ClientId) {
         let state = &mut self.clients[client.0 as usize];
         state.back_at = Nanos::MAX;
         state.absences += 1;
         state.awaits_first = true;
-        self.absences.note_leave();
     }
 
     /// A client is connected again, with its subscriptions; its last answer was read at this time of the clock.

@@ -211,7 +211,7 @@ impl Worker {
             Whereabouts::Closing
         };
         self.clients[client.0 as usize] = ClientState::Down;
-        self.receiving.leave(client);
+        self.receiving.leave();
         if vanishes {
             self.fleet.abort(client);
         } else {
@@ -235,6 +235,7 @@ impl Worker {
             Some(Whereabouts::Away) => {
                 self.presences.set(client, Whereabouts::Returning);
                 self.sending.come_back(client);
+                self.receiving.begin_return(client);
                 self.connections.begin(client, now);
                 if let Err(error) = Fleet::reconnect(&mut *self.fleet, client) {
                     self.fail(error.into());

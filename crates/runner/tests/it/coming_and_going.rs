@@ -165,6 +165,7 @@ fn a_durable_session_gets_all_that_was_due_while_it_was_away(seeds: Range<u64>) 
         come_and_go(&mut w, false, true);
         let behaviour = Behaviour {
             connect_ns: 3 * MS,
+            closing_ns: (seed % 2) * 50 * MS,
             backlog_every_ns: 10_000,
             ordered: true,
             seed: *seed,
@@ -187,8 +188,10 @@ fn a_durable_session_gets_all_that_was_due_while_it_was_away(seeds: Range<u64>) 
         // Behind the backlog of a subscriber that is just back, at most.
         assert!(messages.latency_ns.max.unwrap() <= 2_100_000);
         assert!((6..=20).contains(&presence.left), "{}", presence.left);
-        assert_eq!(presence.left, presence.returned);
-        assert_eq!(run.trial.connections.remade, presence.left);
+        // Who was still closing its connection when all had come does not come back.
+        let closing = presence.left - presence.returned;
+        assert!(closing == 0 || seed % 2 == 1 && closing <= 3, "{closing}");
+        assert_eq!(run.trial.connections.remade, presence.returned);
         assert_eq!(run.trial.connections.lost, 0);
         within(
             run.trial
@@ -217,6 +220,8 @@ fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later
         come_and_go(&mut w, false, true);
         let behaviour = Behaviour {
             connect_ns: 2 * MS,
+            // Half of them get messages until their connection has ended.
+            closing_ns: (seed % 2) * 50 * MS,
             deaf_for_ns: deaf,
             seed: *seed,
             ..Behaviour::default()
@@ -253,6 +258,27 @@ fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later
             assert_eq!(lost, 0.0);
         }
         assert!(t.messages.missed > 0);
+    });
+}
+
+/// Workers draw random arrivals each for itself, so that nobody else knows when a message was due.
+#[test]
+fn with_random_arrivals_losses_after_an_absence_are_not_told_from_misses() {
+    let seeds: Vec<u64> = (0..50).collect();
+    of_each(&seeds, |seed| {
+        let mut w = brief(3, 2, 300.0, *seed);
+        w.flows[0].arrivals = Arrivals::Poisson { per_s: 300.0 };
+        come_and_go(&mut w, false, true);
+        let behaviour = Behaviour {
+            connect_ns: 2 * MS,
+            deaf_for_ns: 40 * MS,
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default());
+        let messages = &run.trial.messages;
+        assert_eq!(run.trial.shortfall.lost, 0, "seed {seed}");
+        assert_eq!(messages.expected, messages.unique() + messages.missed);
     });
 }
 
