@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
 /// One outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -30,81 +32,45 @@ pub enum CheckOutcome {
 
 /// The checks as JUnit XML in the form that CI servers share: a `testsuite` for each group;
 /// `failure` for failed ones, `error` for undecided ones, `skipped` for [`CheckOutcome::Aside`].
+/// Characters that XML 1.0 excludes are left out.
 pub fn junit(name: &str, checks: &[Check]) -> String {
-    let count = |of: &[&Check], outcome| of.iter().filter(|c| c.outcome == outcome).count();
-    let totals = |of: &[&Check]| {
-        format!(
-            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
-            of.len(),
-            count(of, CheckOutcome::Failed),
-            count(of, CheckOutcome::Undecided),
-            count(of, CheckOutcome::Aside)
-        )
-    };
-    let all: Vec<&Check> = checks.iter().collect();
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
-        xml(name),
-        totals(&all)
-    );
-    let mut groups: Vec<&str> = all.iter().map(|check| check.group.as_str()).collect();
-    groups.dedup();
-    for group in groups {
-        let own: Vec<&Check> = all.iter().filter(|c| c.group == group).copied().collect();
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{}\" {}>",
-            xml(group),
-            totals(&own)
-        );
-        for check in own {
-            write_check(&mut out, name, check);
-        }
-        out.push_str("  </testsuite>\n");
-    }
-    out.push_str("</testsuites>\n");
-    out
-}
-
-fn write_check(out: &mut String, name: &str, check: &Check) {
-    let words = xml(&check.words);
-    let of = |element, kind| {
-        format!("<{element} type=\"{kind}\" message=\"{words}\">{words}</{element}>")
-    };
-    let body = match check.outcome {
-        CheckOutcome::Passed => format!("<system-out>{words}</system-out>"),
-        CheckOutcome::Failed => of("failure", "not met"),
-        CheckOutcome::Undecided => of("error", "undecided"),
-        CheckOutcome::Aside => format!("<skipped message=\"{words}\"/>"),
-    };
+    let mut report = Report::new(name);
+    let groups = checks.chunk_by(|one, next| one.group == next.group);
+    report.add_test_suites(groups.map(|checks| {
+        let mut suite = TestSuite::new(checks[0].group.as_str());
+        suite.add_test_cases(checks.iter().map(|check| test_case(name, check)));
+        suite
+    }));
     // Writing to a string cannot fail.
-    let _ = writeln!(
-        out,
-        "    <testcase classname=\"{}.{}\" name=\"{}\">{body}</testcase>",
-        xml(name),
-        xml(&check.group),
-        xml(&check.name)
-    );
+    report.to_string().unwrap_or_default()
 }
 
-/// Text for XML 1.0, which excludes control characters, even escaped ones.
-fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\r' | '\t' => {
-                let _ = write!(out, "&#{};", c as u32);
-            }
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
+fn test_case(name: &str, check: &Check) -> TestCase {
+    let words = check.words.as_str();
+    let unmet = |kind, said: &str| {
+        let mut status = TestCaseStatus::non_success(kind);
+        status
+            .set_type(said)
+            .set_message(words)
+            .set_description(words);
+        status
+    };
+    let status = match check.outcome {
+        CheckOutcome::Passed => TestCaseStatus::success(),
+        CheckOutcome::Failed => unmet(NonSuccessKind::Failure, "not met"),
+        CheckOutcome::Undecided => unmet(NonSuccessKind::Error, "undecided"),
+        CheckOutcome::Aside => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(words);
+            status
         }
+    };
+    let mut case = TestCase::new(check.name.as_str(), status);
+    case.set_classname(format!("{name}.{}", check.group));
+    if check.outcome == CheckOutcome::Passed {
+        case.set_system_out(words);
     }
-    out
+    case
 }
 
 /// The checks that did not pass as workflow commands of GitHub Actions, one per line: `error` for

@@ -1,5 +1,7 @@
 //! Tables, OpenMetrics, JUnit and annotations of made-up trials, read back.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -560,10 +562,15 @@ fn junit_is_xml_with_what_ci_servers_look_for() {
         match reader.read_event().unwrap() {
             Event::Eof => break,
             Event::Start(e) | Event::Empty(e) => {
-                for attribute in e.attributes() {
-                    attribute.unwrap();
-                }
-                elements.push(e.name().as_ref().to_owned());
+                let attributes = e.attributes().map(|attribute| {
+                    let attribute = attribute.unwrap();
+                    let value = attribute
+                        .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                        .unwrap();
+                    (attribute.key.as_ref().to_owned(), value.into_owned())
+                });
+                let attributes: BTreeMap<_, _> = attributes.collect();
+                elements.push((e.name().as_ref().to_owned(), attributes));
             }
             _ => {}
         }
@@ -576,14 +583,28 @@ fn junit_is_xml_with_what_ci_servers_look_for() {
         ("skipped", 1),
     ] {
         assert_eq!(
-            elements.iter().filter(|e| *e == name).count(),
+            elements.iter().filter(|(e, _)| e == name).count(),
             count,
             "{name}"
         );
     }
-    assert!(text.contains(
-        "name=\"night &lt;1&gt;\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""
-    ));
+    let of = |element: &str, attribute: &str| {
+        let mut found = elements.iter().filter(|(name, _)| name == element);
+        found.next().unwrap().1[attribute].clone()
+    };
+    for (attribute, value) in [
+        ("name", "night <1>"),
+        ("tests", "4"),
+        ("failures", "1"),
+        ("errors", "1"),
+        ("skipped", "1"),
+    ] {
+        assert_eq!(of("testsuites", attribute), value);
+    }
+    assert_eq!(of("testcase", "classname"), "night <1>.criteria");
+    // An attribute is one line to whoever reads it; the text has all lines.
+    assert_eq!(of("failure", "message"), "a: 50 % more b, too: ");
+    assert!(text.contains(">a: 50 % more\nb, too: </failure>"), "{text}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
 }
 
