@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::carries::Carries;
 use crate::cell::Cell;
-use crate::judgement::{JudgedRepeat, Judgement, demands, is_by_default};
+use crate::judgement::{FlowJudgement, JudgedRepeat, Judgement, by_flow, demands, is_by_default};
 use crate::metric::{Bound, Contest};
 use crate::summary::{Summary, WorkloadCells};
 use crate::wins::{self, Contender, ContestResult, Factor, Outcome};
@@ -123,6 +123,24 @@ pub struct AnsweredCell {
     pub valid: u32,
     /// Whether nothing can be told because other programs had the processors.
     pub spoilt_by_others: bool,
+    /// The parts of its load, where the workload has several flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<AnsweredFlow>,
+}
+
+/// The answer of one flow of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AnsweredFlow {
+    /// Its name.
+    pub flow: String,
+    /// Whether it is carried; absent where nothing is asked of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carries: Option<Carries>,
+    /// The figure that decided; absent where nothing is asked of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<DecidedBy>,
+    /// Most of its deliveries that were lost in a repeat.
+    pub lost: u64,
 }
 
 /// The figure that decided, with its limit.
@@ -355,6 +373,27 @@ impl AnsweredCell {
             repeats: cell.trials.len() as u32,
             valid: cell.valid().count() as u32,
             spoilt_by_others: cell.is_spoilt(judgement.carries),
+            flows: (by_flow(cell, specs).iter())
+                .map(|flow| AnsweredFlow::new(cell, flow))
+                .collect(),
+        }
+    }
+}
+
+impl AnsweredFlow {
+    fn new(cell: &Cell<'_>, flow: &FlowJudgement<'_>) -> AnsweredFlow {
+        let decisive = flow.judgement.decisive();
+        let trials = cell.trials.iter();
+        AnsweredFlow {
+            flow: flow.flow.to_owned(),
+            carries: flow.judgement.carries,
+            decided_by: decisive.and_then(|one| DecidedBy::new(one, &flow.judgement)),
+            lost: trials
+                .flat_map(|trial| &trial.flows)
+                .filter(|of| of.name == flow.flow)
+                .map(|of| of.shortfall.lost)
+                .max()
+                .unwrap_or(0),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Whether a cell carries its load: each repeat judged by each demand, the one that decides first.
 
+mod flows;
+
 use std::collections::BTreeSet;
 
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, default_for};
@@ -11,6 +13,8 @@ use pubgauge_results::verdict::failures_decide;
 use crate::carries::Carries;
 use crate::cell::Cell;
 use crate::summary::WorkloadCells;
+
+pub use flows::{FlowJudgement, by_flow};
 
 /// The judgement of a cell.
 pub struct Judgement<'a> {
@@ -38,8 +42,12 @@ impl<'a> Judgement<'a> {
     /// Judges the repeats of a cell by the criteria that bear on them, by pubgauge's default where none does.
     pub fn new(cell: &Cell<'a>, specs: &[CriterionSpec]) -> Judgement<'a> {
         let trials = cell.trials.iter();
-        let mut judged: Vec<JudgedRepeat<'a>> =
-            trials.flat_map(|trial| of_trial(trial, specs)).collect();
+        let judged = trials.flat_map(|trial| of_trial(trial, specs)).collect();
+        Judgement::from_repeats(cell, judged)
+    }
+
+    /// The judgement that follows from each repeat by each demand.
+    fn from_repeats(cell: &Cell<'a>, mut judged: Vec<JudgedRepeat<'a>>) -> Judgement<'a> {
         let has_failed = |trial: &Trial| {
             let mut of_repeat = judged.iter().filter(|one| one.trial.repeat == trial.repeat);
             of_repeat.any(|one| one.met == Some(false))

@@ -91,16 +91,22 @@ pub struct PartyFigures {
     /// The party that lost most; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_most: Option<PartyLoss>,
-    /// The slowest party, percentile by percentile; of the first 4,096 parties of each worker. Empty where one-way times are
-    /// of two clocks.
+    /// The slowest party, percentile by percentile, where the workload has several flows that of each; of the first 4,096
+    /// parties of each worker. Empty where one-way times are of two clocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowestParty>,
 }
 
 impl PartyFigures {
-    /// The slowest party at a percentile, by its name in a distribution.
-    pub fn slowest_at(&self, percentile: &str) -> Option<&SlowestParty> {
-        let mut slowest = self.slowest.iter();
-        slowest.find(|slow| slow.percentile == percentile)
+    /// The slowest party of a flow, or of all, at a percentile by its name in a distribution.
+    pub fn slowest_at(&self, percentile: &str, flow: Option<&str>) -> Option<&SlowestParty> {
+        let is_of_flow = |slow: &&SlowestParty| match (flow, &slow.party.flow) {
+            (Some(asked), Some(own)) => asked == own,
+            _ => true,
+        };
+        let slowest = self.slowest.iter().filter(is_of_flow);
+        slowest
+            .filter(|slow| slow.percentile == percentile)
+            .max_by_key(|slow| slow.at_least_ns)
     }
 }

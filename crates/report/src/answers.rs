@@ -1,7 +1,9 @@
 //! The answers of a run: which rows carry their load, by what figure, with how much to spare and at
 //! what cost; and who wins at what. Table and page show them; `serde` writes them as JSON.
 
-use pubgauge_conclusions::judgement::{JudgedRepeat, Judgement, is_by_default, is_upper};
+use pubgauge_conclusions::judgement::{
+    FlowJudgement, JudgedRepeat, Judgement, by_flow, is_by_default, is_upper,
+};
 use pubgauge_figures::criterion::{Comparator, CriterionSpec};
 use pubgauge_figures::figure::{Figure, Unit, figure};
 use pubgauge_figures::{PublisherWindow, Reason, Results, Rule, Status, Trial};
@@ -79,6 +81,20 @@ pub struct RowAnswer {
     /// Processor time of system and client per delivery, µs; absent without a valid repeat and for
     /// systems out of sight.
     pub cpu_us_per_msg: Option<f64>,
+    /// The answer of each flow, where the workload has several.
+    pub flows: Vec<FlowAnswer>,
+}
+
+/// The answer of one flow of a row.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowAnswer {
+    /// Its name.
+    pub flow: String,
+    /// Whether it is carried; absent where nothing is asked of it.
+    pub carries: Option<Carries>,
+    /// The figure that decided, in as few words as can be: `p99 4.2 ms`, `lost 12`. Where nothing is asked, its rate flat
+    /// out, else its 99th percentile.
+    pub brief: String,
 }
 
 /// The answers of a run, workload by workload.
@@ -170,10 +186,18 @@ pub(crate) fn demand(spec: &CriterionSpec) -> String {
     }
 }
 
-/// The name of a criterion's figure in words: `p99`, `send lag p50`, `readings: lost`.
+/// The name of a criterion's figure in words, with its flow: `p99`, `readings: lost`.
 fn figure_words(spec: &CriterionSpec) -> String {
+    match &spec.filter.flow {
+        Some(flow) => format!("{flow}: {}", figure_name(spec)),
+        None => figure_name(spec),
+    }
+}
+
+/// The name of a criterion's figure in words: `p99`, `send lag p50`.
+fn figure_name(spec: &CriterionSpec) -> String {
     let figure = Figure::in_window(&spec.figure).map(|(figure, _)| figure);
-    let words = match figure {
+    match figure {
         Some(figure) if figure.name == "latency.max" => "largest latency".to_owned(),
         Some(figure) => {
             let words = |recorded: &str| {
@@ -192,10 +216,6 @@ fn figure_words(spec: &CriterionSpec) -> String {
             }
         }
         None => spec.figure.replace('_', " "),
-    };
-    match &spec.filter.flow {
-        Some(flow) => format!("{flow}: {words}"),
-        None => words,
     }
 }
 
@@ -235,6 +255,46 @@ pub(crate) fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             bound: c.bound,
         }),
         cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
+        flows: (by_flow(cell, specs).iter())
+            .map(|flow| FlowAnswer::new(cell, flow))
+            .collect(),
+    }
+}
+
+impl FlowAnswer {
+    fn new(cell: &Cell<'_>, flow: &FlowJudgement<'_>) -> FlowAnswer {
+        let decisive = flow.judgement.decisive();
+        let trial = decisive.map_or_else(|| cell.typical(), |one| one.trial);
+        let lost = (trial.flows.iter())
+            .find(|of| of.name == flow.flow)
+            .map_or(0, |of| of.shortfall.lost);
+        let is_lost = lost > 0 && flow.judgement.carries == Some(Carries::No);
+        FlowAnswer {
+            flow: flow.flow.to_owned(),
+            carries: flow.judgement.carries,
+            brief: match decisive.and_then(|one| one.demand.as_ref()) {
+                _ if is_lost => format!("lost {}", shown::count(lost)),
+                Some((spec, bearing)) => {
+                    let words = figure_name(spec);
+                    let brief = bearing.brief(&words, |value| short(spec, value));
+                    brief.unwrap_or_else(|| "not measured".to_owned())
+                }
+                None => unasked(trial, flow.flow),
+            },
+        }
+    }
+}
+
+/// The rate of a flow of which nothing is asked, if it is flat out, else its 99th percentile of latency.
+fn unasked(trial: &Trial, flow: &str) -> String {
+    let flat_out = trial.flows.iter().any(|of| of.name == flow && of.flat_out);
+    let rate = figure(trial, Some(flow), "delivered_rate").filter(|_| flat_out);
+    let latency = || figure(trial, Some(flow), "latency.p99");
+    match rate {
+        Some(rate) => shown::rate(rate),
+        None => latency().map_or("not measured".to_owned(), |ns| {
+            format!("p99 {}", shown::time(ns))
+        }),
     }
 }
 

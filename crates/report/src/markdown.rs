@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use pubgauge_figures::Results;
 
 use crate::answers::{self, Carries, WorkloadAnswer};
-use crate::screen::{
-    Column, columns, decisions, entry, heading, meanings, reasons, row_names, sentences,
-};
+use crate::screen::{Column, columns, decisions, heading, meanings, reasons, row_names, sentences};
 use crate::studies::escaped;
 use crate::summary::Summary;
 use crate::table;
@@ -69,13 +67,13 @@ fn matrix(out: &mut String, columns: &[Column<'_>]) {
     for row in row_names(columns) {
         let _ = write!(out, "| {} |", escaped(row));
         for column in columns {
-            let text = match column.answer(row) {
+            let text = match column.entry(row) {
                 None => "not run".to_owned(),
-                Some((_, answer)) => match answer.carries {
-                    Some(carries @ (Carries::Yes | Carries::No)) => {
-                        format!("**{}** {}", carries.as_str(), escaped(&answer.brief))
+                Some(entry) => match entry.parts() {
+                    (Some(carries @ (Carries::Yes | Carries::No)), brief) => {
+                        format!("**{}** {}", carries.as_str(), escaped(brief))
                     }
-                    _ => escaped(&entry(answer)),
+                    _ => escaped(&entry.to_string()),
                 },
             };
             let _ = write!(out, " {text} |");

@@ -1,7 +1,7 @@
 //! The answer of a run on one screen of the terminal: a matrix of systems and workloads, what its words mean, what is decided,
 //! why the rest is not, and where to go on. The [table](crate::table()) has the figures behind it.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_figures::Results;
@@ -10,7 +10,7 @@ use pubgauge_figures::studies::OutcomeCounts;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 
-use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
+use crate::answers::{self, Carries, FlowAnswer, RowAnswer, WorkloadAnswer};
 use crate::crowd;
 use crate::studies;
 use crate::summary::{Bound, Cell, Summary, WorkloadCells};
@@ -31,6 +31,9 @@ const EXPLAINED: usize = 3;
 /// Claims of which each has its reason; of more, those that are decided are told in a line each, as far as there is room.
 const CLAIMS: usize = 3;
 const DECIDED: usize = 8;
+
+/// Flows of a workload that have columns of their own.
+const FLOWS: usize = 6;
 
 /// Entries of a matrix with more gaps than entries.
 const LISTED: usize = 18;
@@ -95,25 +98,30 @@ pub(crate) fn heading(results: &Results) -> String {
     parts.join(" · ")
 }
 
-/// One workload at one point of a varied load.
+/// One workload at one point of a varied load, or one of its flows there.
 pub(crate) struct Column<'a> {
     /// Its name, and what else is known of it, in lines.
     pub heading: Vec<String>,
     /// The rows that ran it.
     cells: Vec<(&'a Cell<'a>, &'a RowAnswer)>,
+    /// Which flow it is about; absent: all of them together.
+    flow: Option<usize>,
 }
 
 impl<'a> Column<'a> {
-    pub fn answer(&self, row: &str) -> Option<(&'a Cell<'a>, &'a RowAnswer)> {
-        self.cells.iter().find(|(cell, _)| cell.row == row).copied()
+    /// The answer of a row; absent if it did not run this.
+    pub fn entry(&self, row: &str) -> Option<MatrixEntry<'a>> {
+        let (_, answer) = self.cells.iter().find(|(cell, _)| cell.row == row)?;
+        Some(match self.flow {
+            None => MatrixEntry::Row(answer),
+            Some(flow) => MatrixEntry::Flow(answer.flows.get(flow)?),
+        })
     }
 
     /// Its entries in the order of `rows`.
     fn entries(&self, rows: &[&str]) -> Vec<String> {
-        let entry = |row: &&str| {
-            self.answer(row)
-                .map_or("not run".to_owned(), |(_, answer)| entry(answer))
-        };
+        let words = |entry: MatrixEntry<'_>| entry.to_string();
+        let entry = |row: &&str| self.entry(row).map_or("not run".to_owned(), words);
         rows.iter().map(entry).collect()
     }
 }
@@ -125,7 +133,7 @@ pub(crate) fn columns<'a>(
     let each = workloads.iter().zip(answers);
     let columns = each.flat_map(|(workload, answer)| {
         let points = workload.points.iter().enumerate();
-        points.map(move |(number, point)| {
+        points.flat_map(move |(number, point)| {
             let rows = workload.cells.iter().zip(&answer.rows);
             let cells: Vec<_> = rows.filter(|(cell, _)| cell.point == number).collect();
             let first = cells.first().map(|(cell, _)| *cell);
@@ -137,7 +145,23 @@ pub(crate) fn columns<'a>(
             for part in [&workload.name, &load] {
                 heading.extend(folded(&plain(part), HEADING));
             }
-            Column { heading, cells }
+            let flows = cells.first().map_or(&[][..], |(_, row)| &row.flows);
+            let flows = flows.iter().take(FLOWS).enumerate();
+            let each: Vec<Column<'_>> = flows
+                .map(|(nth, flow)| Column {
+                    heading: folded(&plain(&flow.flow), HEADING),
+                    cells: cells.clone(),
+                    flow: Some(nth),
+                })
+                .collect();
+            let flow = None;
+            [Column {
+                heading,
+                cells,
+                flow,
+            }]
+            .into_iter()
+            .chain(each)
         })
     });
     columns.collect()
@@ -163,12 +187,33 @@ fn folded(text: &str, width: usize) -> Vec<String> {
 }
 
 /// One entry of the matrix: `yes  p99 0.32 ms`, `cannot tell`, `130 k/s`.
-pub(crate) fn entry(row: &RowAnswer) -> String {
-    match (row.carries, row.carried) {
-        (Some(Carries::CannotTell), _) => Carries::CannotTell.as_str().to_owned(),
-        (Some(carries), _) => format!("{:<4}{}", carries.as_str(), row.brief),
-        (None, Some(carried)) => row.brief.clone() + mark(carried.bound),
-        (None, None) => row.figure.clone(),
+#[derive(Clone, Copy)]
+pub(crate) enum MatrixEntry<'a> {
+    Row(&'a RowAnswer),
+    Flow(&'a FlowAnswer),
+}
+
+impl MatrixEntry<'_> {
+    /// Whether the load is carried, and the figure that says so.
+    pub fn parts(&self) -> (Option<Carries>, &str) {
+        match self {
+            MatrixEntry::Row(row) => (row.carries, &row.brief),
+            MatrixEntry::Flow(flow) => (flow.carries, &flow.brief),
+        }
+    }
+}
+
+impl fmt::Display for MatrixEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.parts(), self) {
+            ((Some(Carries::CannotTell), _), _) => f.write_str(Carries::CannotTell.as_str()),
+            ((Some(carries), brief), _) => write!(f, "{:<4}{brief}", carries.as_str()),
+            ((None, brief), MatrixEntry::Flow(_)) => f.write_str(brief),
+            ((None, brief), MatrixEntry::Row(row)) => match row.carried {
+                Some(carried) => write!(f, "{brief}{}", mark(carried.bound)),
+                None => f.write_str(&row.figure),
+            },
+        }
     }
 }
 
@@ -245,8 +290,11 @@ fn list_of_cells(out: &mut String, columns: &[Column<'_>], width: usize) {
     let lines = columns.iter().flat_map(|column| {
         let name = column.heading.join(" ");
         let cells = column.cells.iter();
-        cells.map(move |(cell, answer)| (format!("{name}, {}", cell.row), entry(answer)))
+        let row = |cell: &Cell<'_>| (format!("{name}, {}", cell.row), column.entry(&cell.row));
+        let entries: Vec<_> = cells.map(|(cell, _)| row(cell)).collect();
+        entries.into_iter()
     });
+    let lines = lines.filter_map(|(name, entry)| Some((name, entry?.to_string())));
     let lines: Vec<(String, String)> = lines.collect();
     let longest = lines.iter().map(|(name, _)| name.chars().count()).max();
     let first = longest.unwrap_or(0).min(width * 2 / 3);

@@ -251,7 +251,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
 }
 
 /// The subscriber, or group, that is slowest at the percentile of latency that a criterion asks for, if it asks for one of
-/// the whole trial.
+/// the whole measurement: of the flow that it names, or of all.
 fn slowest<'a>(
     trial: &'a Trial,
     criterion: &CriterionSpec,
@@ -259,9 +259,11 @@ fn slowest<'a>(
 ) -> Option<&'a SlowestParty> {
     let (distribution, percentile) = criterion.figure.split_once('.')?;
     let of_latency = ["latency_ns", "latency_from_send_ns"].contains(&distribution);
-    let of_all = window.is_none() && criterion.filter.flow.is_none();
-    let parties = trial.parties.as_ref().filter(|_| of_latency && of_all)?;
-    parties.slowest_at(percentile)
+    let parties = trial
+        .parties
+        .as_ref()
+        .filter(|_| of_latency && window.is_none())?;
+    parties.slowest_at(percentile, criterion.filter.flow.as_deref())
 }
 
 fn no_such_figure(name: &str) -> String {

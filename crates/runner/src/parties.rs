@@ -1,6 +1,6 @@
 //! Subscribers, and groups that share: what is known of each becomes a few figures of the worst.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::parties::{PartyRecording, bucket_from, lower};
@@ -80,10 +80,17 @@ pub fn of_trial(
             others: losing().count() as u64 - 1,
         }),
         slowest: if one_clock {
-            let slowest = |(percentile, quantile)| {
-                slowest(parties.values(), quantile, count, percentile, name)
-            };
-            PERCENTILES.into_iter().filter_map(slowest).collect()
+            let parties = &parties;
+            let flows: BTreeSet<_> = parties.values().map(|party| party.first.0).collect();
+            let each = flows.into_iter().flat_map(|flow| {
+                let of_flow = || parties.values().filter(move |party| party.first.0 == flow);
+                PERCENTILES
+                    .into_iter()
+                    .filter_map(move |(percentile, quantile)| {
+                        slowest(of_flow(), quantile, count, percentile, name)
+                    })
+            });
+            each.collect()
         } else {
             Vec::new()
         },

@@ -13,7 +13,7 @@ use super::moment::moment;
 use super::scale::Scale;
 use super::searches;
 use super::wins;
-use crate::answers::{Carries, RowAnswer};
+use crate::answers::{Carries, FlowAnswer, RowAnswer};
 use crate::naming::GridPoint;
 use crate::{crowd, glossary, why};
 
@@ -187,6 +187,18 @@ fn entry(page: &Page<'_>, at: usize, nth: Option<usize>, scale: Option<&Scale>) 
     }
 }
 
+/// The answer of one flow in a few words: `commands: yes p99 1.2 ms`.
+fn of_flow(flow: &FlowAnswer) -> String {
+    let carries = flow.carries.map_or("", Carries::as_str);
+    let brief = flow.brief.replace("<=", "≤");
+    let parts = [&format!("{}:", flow.flow), carries, &brief];
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// The figure that decided; flat out the rate and how it bounds what the system can deliver.
 fn in_short(row: &RowAnswer) -> Markup {
     html! {
@@ -278,6 +290,10 @@ fn spare(row: &RowAnswer) -> Markup {
     html! {
         @if let Some(reason) = row.reason.as_deref().and_then(non_empty) {
             small class="reason" { (reason) }
+        }
+        @let flows: Vec<String> = row.flows.iter().map(of_flow).collect();
+        @if let Some(flows) = non_empty(&flows.join(" · ")) {
+            small class="spare" { (flows) }
         }
         @if let Some(spare) = non_empty(&spare.join(" · ")) {
             small class="spare" { (spare) }

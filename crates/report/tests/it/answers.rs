@@ -3,8 +3,9 @@
 use crate::sample;
 
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, TrialFilter};
+use pubgauge_figures::party::{PartyFigures, PartyName, SlowestParty};
 use pubgauge_figures::*;
-use pubgauge_fixtures::TrialBuilder;
+use pubgauge_fixtures::{TrialBuilder, distribution};
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
@@ -668,4 +669,125 @@ fn the_share_of_the_limit_is_that_of_the_deciding_repeat() {
         Vec::new(),
     );
     assert_eq!((said[0].used, said[0].repeat), (None, Some(1)));
+}
+
+/// Readings of 4 ms and commands of `commands_ms`, of which `lost` are lost.
+fn two_flows(status: Status, commands_ms: u64, lost: u64) -> Trial {
+    let trial = TrialBuilder::periodic(2000.0, 10.0)
+        .system("a")
+        .workload("meters")
+        .times(2_000_000, 4_000_000)
+        .status(status)
+        .flows(&["readings", "commands"]);
+    let mut trial = trial.build();
+    trial.flows[1].messages.latency_ns =
+        distribution(10_000 - lost, 1_000_000, commands_ms * 1_000_000);
+    trial.flows[1].shortfall.lost = lost;
+    trial
+}
+
+fn of_flows(trial: Trial, specs: Vec<CriterionSpec>) -> Vec<(Option<Carries>, String)> {
+    let row = rows(vec![trial], specs).remove(0);
+    let flows = row.flows.into_iter();
+    flows.map(|flow| (flow.carries, flow.brief)).collect()
+}
+
+#[test]
+fn each_flow_has_an_answer_of_its_own() {
+    use Carries::{CannotTell, No, Yes};
+    let by_default =
+        |status, commands_ms, lost| of_flows(two_flows(status, commands_ms, lost), Vec::new());
+    let words = |carries, brief: &str| (Some(carries), brief.to_owned());
+    let readings = |carries| words(carries, "p99 4.00 ms");
+    assert_eq!(
+        by_default(Status::Valid, 200, 0),
+        [readings(Yes), words(No, "p99 200 ms")]
+    );
+    // What one flow lost does not count against the other; where a queue grows, nobody knows whose it is.
+    assert_eq!(
+        by_default(Status::Lossy, 5, 7),
+        [readings(Yes), words(No, "lost 7")]
+    );
+    assert_eq!(
+        by_default(Status::Overloaded, 200, 0),
+        [readings(CannotTell), words(No, "p99 200 ms")]
+    );
+    assert_eq!(
+        by_default(Status::ClientBound, 5, 0),
+        [readings(CannotTell), words(CannotTell, "p99 5.00 ms")]
+    );
+    // A criterion for one of them asks nothing of the other; one for all asks it of each.
+    let mut commands = spec("latency.p99", Comparator::AtMost, 10e6);
+    commands.filter.flow = Some("commands".into());
+    assert_eq!(
+        of_flows(two_flows(Status::Valid, 5, 0), vec![commands]),
+        [(None, "p99 4.00 ms".to_owned()), words(Yes, "p99 5.00 ms")]
+    );
+    let all = spec("latency.p99", Comparator::AtMost, 3e6);
+    assert_eq!(
+        of_flows(two_flows(Status::Valid, 2, 0), vec![all]),
+        [readings(No), words(Yes, "p99 2.00 ms")]
+    );
+    // One slow subscriber of a flow is that flow's.
+    let slow = |flow: &str, at_least_ns| SlowestParty {
+        percentile: "p99".into(),
+        party: PartyName {
+            name: format!("{flow}-1"),
+            flow: Some(flow.into()),
+            ..PartyName::default()
+        },
+        deliveries: 5_000,
+        at_least_ns,
+    };
+    let mut one_slow = two_flows(Status::Valid, 5, 0);
+    one_slow.parties = Some(PartyFigures {
+        slowest: vec![slow("readings", 300_000_000), slow("commands", 6_000_000)],
+        ..PartyFigures::default()
+    });
+    let told = of_flows(one_slow, Vec::new());
+    assert_eq!((told[0].0, told[1].0), (Some(No), Some(Yes)), "{told:?}");
+    assert!(told[0].1.contains("subscriber `readings-1`"), "{told:?}");
+    // Neither the verdict nor figures that flows do not have are asked of a flow.
+    let whole = ["verdict", "cpu-per-message"];
+    let whole = whole.map(|figure| spec(figure, Comparator::AtMost, 1.0));
+    let told = of_flows(two_flows(Status::Valid, 5, 0), whole.to_vec());
+    assert!(
+        told.iter().all(|(carries, _)| carries.is_none()),
+        "{told:?}"
+    );
+    // One flow is the workload.
+    assert!(of_flows(trial("a", Status::Valid, 1000.0, 1), Vec::new()).is_empty());
+}
+
+/// In every seed: flows whose planted latency is within the limit and that lost nothing are carried, the others are not.
+#[test]
+fn planted_flows_are_answered_as_they_were_planted() {
+    let mut draws = sample::Draws::new(7);
+    for _ in 0..1000 {
+        let count = 2 + (draws.uniform() * 4.0) as usize;
+        let names: Vec<String> = (0..count).map(|nth| format!("f{nth}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut trial = TrialBuilder::periodic(1000.0 * count as f64, 10.0)
+            .times(2_000_000, 4_000_000)
+            .status(Status::Valid)
+            .flows(&names)
+            .build();
+        let mut planted = Vec::new();
+        for flow in &mut trial.flows {
+            let p99_ms = 1 + (draws.uniform() * 200.0) as u64;
+            let lost = (draws.uniform() * 4.0) as u64 / 3;
+            flow.messages.latency_ns = distribution(10_000 - lost, 500_000, p99_ms * 1_000_000);
+            flow.shortfall.lost = lost;
+            trial.shortfall.lost += lost;
+            planted.push(lost == 0 && p99_ms <= 100);
+        }
+        if trial.shortfall.lost > 0 {
+            trial.verdict.status = Status::Lossy;
+        }
+        let told = of_flows(trial, Vec::new()).into_iter();
+        let told: Vec<bool> = told
+            .map(|(carries, _)| carries == Some(Carries::Yes))
+            .collect();
+        assert_eq!(told, planted);
+    }
 }

@@ -98,7 +98,10 @@ impl Case {
         let is_known = trial.messages.latency_ns.check_count(0.99).is_ok();
         let is_in_time = yes || (met.is_none() && !is_known);
         let named = || {
-            let worst = trial.parties.as_ref().and_then(|p| p.slowest_at("p99"));
+            let worst = trial
+                .parties
+                .as_ref()
+                .and_then(|p| p.slowest_at("p99", None));
             worst.is_some_and(|worst| worst.party.name == self.name())
         };
         let right = match self.differs {
