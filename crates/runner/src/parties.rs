@@ -82,8 +82,8 @@ pub fn of_trial(
         slowest: if one_clock {
             let parties = &parties;
             let flows: BTreeSet<_> = parties.values().map(|party| party.first.0).collect();
-            let each = flows.into_iter().flat_map(|flow| {
-                let of_flow = || parties.values().filter(move |party| party.first.0 == flow);
+            let each = flows.into_iter().flat_map(move |flow| {
+                let of_flow = move || parties.values().filter(move |party| party.first.0 == flow);
                 PERCENTILES
                     .into_iter()
                     .filter_map(move |(percentile, quantile)| {
