@@ -17,7 +17,7 @@ use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{SystemKind, Testbed};
 
 use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
-use crate::{capacity, contents, hosts, networks, pairs, sizes};
+use crate::{capacity, contents, hosts, identities, networks, pairs, sizes};
 
 /// A study as given.
 pub struct Given {
@@ -57,6 +57,7 @@ pub fn prepare(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
+    split(&mut plan, &systems, identities::refused);
     split(&mut plan, &systems, |trial, chosen| {
         if elsewhere {
             hosts::refused(trial, chosen)
@@ -86,6 +87,7 @@ pub fn prepare(
     plan.notes.extend(limits(&plan));
     plan.notes.extend(searched(&plan));
     plan.notes.extend(contents::remarks(&plan, &systems));
+    plan.notes.extend(identities::remarks(&plan, &systems));
     plan.notes.extend(pairs::compared(&plan)?);
     Ok(Prepared {
         given: given.text,

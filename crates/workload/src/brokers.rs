@@ -325,6 +325,7 @@ impl Connections {
                         0 => device.name.clone(),
                         _ => format!("{}-b{}", device.name, broker + 1),
                     },
+                    identity: device.identity.clone(),
                     broker,
                     connection_of: (nth > 0).then_some(first),
                     will: None,

@@ -130,7 +130,7 @@ pub(crate) fn connect(mqtt: &mut Mqtt, link: &mut L<'_>) -> Result<(), Broken> {
             properties: Properties::default(),
         }),
         username: link.username(),
-        password: link.shared.password.as_ref().map(|p| p.reveal().as_bytes()),
+        password: link.password().map(|p| p.reveal().as_bytes()),
         properties: properties.as_properties(),
     });
     let mut bytes = Vec::new();
