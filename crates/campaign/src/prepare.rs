@@ -308,6 +308,13 @@ fn split(
 fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let there = target.endpoints.len() as u32;
+    if trial.workload.cluster && chosen.file.kind != SystemKind::External {
+        return Some(Unsupported {
+            setting: "topology.cluster".into(),
+            value: "true".into(),
+            reason: "pubgauge starts brokers side by side that know nothing of each other; a cluster is measured at the addresses of its nodes".into(),
+        });
+    }
     let reason = match chosen.file.kind {
         SystemKind::External if trial.setup.brokers != there => format!(
             "it runs already and has addresses of {there} of them; those of several are joined by `+`"

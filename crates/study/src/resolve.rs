@@ -88,6 +88,7 @@ pub(crate) fn workload(
         devices: devices.list,
         flows,
         phases: resolve_phases(phases, &file.phases),
+        cluster: false,
         seed,
     };
     if clashes.found.is_empty() {

@@ -23,6 +23,10 @@ pub struct Workload {
     pub phases: Phases,
     /// Seed of all random draws.
     pub seed: u64,
+    /// The brokers that devices connect to are nodes of one cluster: what is published at one is heard at all. Else each
+    /// topic is on one broker.
+    #[serde(default)]
+    pub cluster: bool,
 }
 
 /// One connection to the system.
