@@ -342,14 +342,20 @@ struct NatsCluster {
     nodes: Vec<Child>,
     /// Ports of clients and of the monitor, node by node.
     ports: Vec<[u16; 2]>,
+    _folder: tempfile::TempDir,
 }
 
 impl NatsCluster {
     fn start() -> NatsCluster {
         let routes = free_port();
+        let folder = tempfile::tempdir().unwrap();
+        // Its own notes of who connects would cross, too.
+        let file = folder.path().join("nats.conf");
+        std::fs::write(&file, "no_sys_acc: true\n").unwrap();
         let mut cluster = NatsCluster {
             nodes: Vec::new(),
             ports: Vec::new(),
+            _folder: folder,
         };
         for node in 0..3 {
             let [port, monitor] = [free_port(), free_port()];
@@ -358,6 +364,8 @@ impl NatsCluster {
                 "-a 127.0.0.1 -p {port} -m {monitor} --cluster_name c --cluster nats://127.0.0.1:{own} --routes nats://127.0.0.1:{routes}"
             );
             let started = Command::new("nats-server")
+                .arg("-c")
+                .arg(&file)
                 .args(argv(&line))
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
