@@ -11,6 +11,7 @@ mod client;
 mod contents;
 mod error;
 pub mod hosts;
+mod identities;
 pub mod networks;
 mod new_run;
 pub mod pairs;

@@ -17,7 +17,7 @@ use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{SystemKind, Testbed};
 
 use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
-use crate::{capacity, contents, hosts, networks, pairs, sizes};
+use crate::{capacity, contents, hosts, identities, networks, pairs, sizes};
 
 /// A study as given.
 pub struct Given {
@@ -57,6 +57,7 @@ pub fn prepare(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
+    split(&mut plan, &systems, identities::refused);
     split(&mut plan, &systems, |trial, chosen| {
         if elsewhere {
             hosts::refused(trial, chosen)
@@ -86,6 +87,7 @@ pub fn prepare(
     plan.notes.extend(limits(&plan));
     plan.notes.extend(searched(&plan));
     plan.notes.extend(contents::remarks(&plan, &systems));
+    plan.notes.extend(identities::remarks(&plan, &systems));
     plan.notes.extend(pairs::compared(&plan)?);
     Ok(Prepared {
         given: given.text,
@@ -306,6 +308,13 @@ fn split(
 fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let there = target.endpoints.len() as u32;
+    if trial.workload.cluster && chosen.file.kind != SystemKind::External {
+        return Some(Unsupported {
+            setting: "topology.cluster".into(),
+            value: "true".into(),
+            reason: "pubgauge starts brokers side by side that know nothing of each other; a cluster is measured at the addresses of its nodes".into(),
+        });
+    }
     let reason = match chosen.file.kind {
         SystemKind::External if trial.setup.brokers != there => format!(
             "it runs already and has addresses of {there} of them; those of several are joined by `+`"

@@ -13,8 +13,8 @@ mod setup;
 mod told;
 
 use pubgauge_driver::{
-    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported, accepted,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
+    Scheme, Settings, Subscription, Target, Traits, Unsupported, accepted,
 };
 use pubgauge_driver_mqtt::{MqttDriver, SubscriberTerms};
 
@@ -60,6 +60,14 @@ impl Driver for CollectDriver {
 
     fn traits(&self, settings: &Settings) -> Traits {
         MqttDriver.traits(settings)
+    }
+
+    fn identification(&self, settings: &Settings, target: &Target) -> Identification {
+        let asked = Asked::read(settings);
+        if asked.collects() {
+            return Identification::none("collectors log in as the command line says, all alike");
+        }
+        MqttDriver.identification(&asked.rest, target)
     }
 
     fn carries(&self, settings: &Settings, target: &Target) -> Carries {

@@ -71,9 +71,9 @@ pub struct Login {
     /// The client's private key, where that file has none: PEM or DER, encrypted or not.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// File whose first line is the passphrase of the private key (else the variable PUBGAUGE_KEY_PASSPHRASE). It never
+    /// File whose first line is the passphrase of the private keys (else the variable PUBGAUGE_KEY_PASSPHRASE). It never
     /// reaches results or logs.
-    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub key_passphrase_file: Option<PathBuf>,
     /// Protocols that the handshake of TLS names (ALPN) in place of the driver's own, for example x-amzn-mqtt-ca; not for
     /// wss://, nor where TLS begins later.

@@ -4,6 +4,7 @@ use crate::address::Scheme;
 use crate::capability::{Answer, Capability, Topology};
 use crate::footprint::{Crowd, Footprint};
 use crate::header::Mark;
+use crate::login::Identification;
 use crate::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Subscription, Target, Traits};
 use crate::settings::{Mapping, MessagingPattern, Settings, Unsupported};
 use crate::travel::Carries;
@@ -105,6 +106,13 @@ pub trait Driver: Send + Sync {
     fn carries(&self, settings: &Settings, target: &Target) -> Carries {
         let _ = (settings, target);
         Carries::default()
+    }
+
+    /// The parts of a client's own identity that a system like `target` has under `settings`; pure, like
+    /// [`Driver::resolve`]. The default: none.
+    fn identification(&self, settings: &Settings, target: &Target) -> Identification {
+        let _ = (settings, target);
+        Identification::none("its clients do not log in")
     }
 
     /// How clients of a system like `target` reach each other; through a server by default.

@@ -12,6 +12,7 @@ use crate::address::Scheme;
 use crate::clock::{Clock, Nanos};
 use crate::grant::Grant;
 use crate::header::HEADER_LEN;
+use crate::login::Login;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings};
@@ -248,6 +249,9 @@ pub struct ClientSpec {
     pub peers: Vec<String>,
     /// Message that the system publishes for it if it vanishes.
     pub will: Option<Will>,
+    /// How it logs in, where that is not as the target says for all; not data, because it holds secrets.
+    #[serde(skip)]
+    pub login: Login,
 }
 
 impl ClientSpec {

@@ -24,7 +24,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// The assignment of a worker, and its trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Order {
     pub version: u32,
     /// The worker's part.
     pub assignment: Assignment,
-    /// The workload, all of it: streams are numbered over the whole.
+    /// The workload, all of it: streams are numbered over the whole. Secrets of its devices travel apart.
     pub workload: Arc<Workload>,
     /// Name of the driver.
     pub driver: String,

@@ -324,6 +324,7 @@ mod tests {
             devices: Vec::new(),
             flows: rates.iter().map(flow).collect(),
             phases: Phases::default(),
+            cluster: false,
             seed: 1,
         };
         let table = Timetable {

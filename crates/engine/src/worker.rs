@@ -514,8 +514,8 @@ impl Worker {
         self.exhausted.extend(error.exhausted);
         let device = client.map(|client| self.assignment.devices[client.0 as usize]);
         let devices = &self.context.brief.workload.devices;
-        let name = device.map_or("", |device| devices[device as usize].name.as_str());
-        self.failures.note(kind, name, error.why);
+        let name = device.map_or_else(String::new, |device| devices[device as usize].shown());
+        self.failures.note(kind, &name, error.why);
     }
 
     fn fail(&mut self, error: Failure) {

@@ -17,6 +17,7 @@
 mod broken;
 mod calls;
 mod client;
+mod identity;
 mod link;
 mod read;
 mod tuning;

@@ -4,6 +4,7 @@ mod certificate;
 mod own;
 mod trust;
 
+pub use own::OwnKey;
 pub use trust::{ended_early, failure, looks_like_tls, unexpected, wrong_port};
 
 use std::io;
@@ -11,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pubgauge_driver::{Attempt, DriverError, Encryption, Tls};
+use pubgauge_driver::{Attempt, DriverError, Encryption, OwnCertificate, Secret, Tls};
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -144,6 +145,8 @@ fn unreadable(path: &Path, what: &str, error: pem::Error) -> DriverError {
 pub struct TlsSetup {
     /// For each of the fleet's endpoints; none for those without TLS.
     places: Vec<Option<(Arc<ClientConfig>, ServerName<'static>)>>,
+    /// The passphrase of clients' private keys.
+    passphrase: Option<Secret>,
 }
 
 impl TlsSetup {
@@ -184,16 +187,33 @@ impl TlsSetup {
         });
         Ok(TlsSetup {
             places: places.collect::<Result<_, DriverError>>()?,
+            passphrase: tls.passphrase.clone(),
         })
     }
 
-    /// A connection's TLS state.
+    /// The key of one client.
+    ///
+    /// # Errors
+    /// As [`OwnKey::read`].
+    pub fn own_key(&self, certificate: &OwnCertificate) -> Result<OwnKey, DriverError> {
+        OwnKey::read(certificate, self.passphrase.as_ref())
+    }
+
+    /// A connection's TLS state, for a client that proves itself with a key of its `own` if it has one.
     ///
     /// # Errors
     /// If TLS is not set up for that endpoint, or rustls refuses.
-    pub fn begin(&self, place: usize) -> Result<Box<ClientConnection>, DriverError> {
+    pub fn begin(
+        &self,
+        place: usize,
+        own: Option<&OwnKey>,
+    ) -> Result<Box<ClientConnection>, DriverError> {
         let Some(Some((config, name))) = self.places.get(place) else {
             return Err(DriverError::new("TLS is not set up"));
+        };
+        let config = match own {
+            None => config,
+            Some(own) => &own.configure(config),
         };
         connect(config, name.clone())
             .map_err(|error| DriverError::new(format!("TLS cannot begin: {error}")))

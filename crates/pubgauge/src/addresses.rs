@@ -8,7 +8,8 @@ use std::time::Duration;
 use pubgauge_campaign::{Chosen, Prepared};
 use pubgauge_command::exit::Ending;
 use pubgauge_driver::Tls;
-use pubgauge_testbed::{Roles, SystemKind, Testbed};
+use pubgauge_testbed::{Roles, SystemKind, Testbed, Visitor};
+use pubgauge_workload::{Flow, Workload};
 
 use crate::question;
 
@@ -102,10 +103,19 @@ fn refusal(
 ) -> Result<Option<String>, Ending> {
     let trials = prepared.plan.trials.iter();
     let trials: Vec<_> = trials.filter(|trial| trial.system == name).collect();
-    let flows = || trials.iter().flat_map(|trial| &trial.workload.flows);
+    let first = |side: fn(&Flow) -> Option<u32>| {
+        trials.iter().find_map(|trial| {
+            let device = trial.workload.flows.iter().find_map(side)?;
+            Some(visitor(&trial.workload, device))
+        })
+    };
+    let publisher = first(|flow| flow.publishers.first().map(|one| one.device));
+    let subscriber = first(|flow| flow.subscribers.first().map(|one| one.device));
+    // A connection of both sides is one client: a second with its identifier would throw the first out.
+    let id = publisher.as_ref().and_then(|visitor| visitor.id.clone());
     let roles = Roles {
-        publishers: flows().any(|flow| !flow.publishers.is_empty()),
-        subscribers: flows().any(|flow| !flow.subscribers.is_empty()),
+        subscriber: subscriber.filter(|other| id.is_none() || other.id != id),
+        publisher,
     };
     let mut settings = Vec::new();
     for trial in &trials {
@@ -114,6 +124,15 @@ fn refusal(
         }
     }
     let variant = chosen.variant.as_deref();
-    let refusal = testbed.refusal(&chosen.file, variant, &settings, roles, tls);
+    let refusal = testbed.refusal(&chosen.file, variant, &settings, &roles, tls);
     refusal.map_err(Ending::bad_input)
+}
+
+/// A client that tries an address as this device would.
+fn visitor(workload: &Workload, device: u32) -> Visitor {
+    let identity = workload.devices[device as usize].identity.as_ref();
+    identity.map_or_else(Visitor::default, |own| Visitor {
+        id: own.id.clone(),
+        login: own.login(),
+    })
 }

@@ -27,6 +27,7 @@ mod folder;
 mod forecast;
 mod gate;
 mod hosts;
+mod identities;
 mod install;
 mod invocation;
 mod matrix;

@@ -25,7 +25,7 @@ use crate::ending;
 use crate::prepare::prepare;
 use crate::progress::{NOTES, about, lengths, notes};
 use crate::study_run::tls;
-use crate::{crowd, drivers, folder};
+use crate::{crowd, drivers, folder, identities};
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -118,6 +118,7 @@ fn planned(args: &PlanArgs, selection: &Selection) -> Result<Prepared, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let tls = tls(&args.login)?;
     let prepared = prepare(selection, &testbed)?.reached_by(&tls);
+    identities::check_certificates(&prepared.plan, tls.as_ref())?;
     let client = ClientOptions::default();
     capacity::check_limits(
         &prepared.plan,

@@ -90,9 +90,9 @@ pub fn prepare_again(
     if let Some(scale) = &begun.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
     }
-    if study.reads_traces() {
+    if study.reads_files() {
         return Err(repeat(
-            "the study in the folder of the run reads recorded traces, and what is read on this machine is said on this command line alone",
+            "the study in the folder of the run reads recorded traces or identities of clients, and what is read on this machine is said on this command line alone",
         ));
     }
     let options = PlanOptions {

@@ -26,7 +26,7 @@ use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
 use crate::progress::Progress;
 use crate::secret::{self, Origin};
-use crate::{addresses, calibrate, crowd, drivers, gate, signals};
+use crate::{addresses, calibrate, crowd, drivers, gate, identities, signals};
 pub use run_folder::default_folder;
 use run_folder::open_folder;
 
@@ -71,7 +71,6 @@ impl Ready {
         };
         let (login, on) = (&args.login, &args.selection.on);
         let password = login.password()?;
-        let has_secret = password.is_some() || login.key.is_some();
         if let Some(begun) = begun {
             let systems = &args.selection.systems;
             for difference in begun.said_here(systems, login, password.is_some())? {
@@ -84,13 +83,15 @@ impl Ready {
         }
         let testbed = drivers::testbed()
             .map_err(Ending::not_valid)?
-            .password(password);
+            .password(password.clone());
         let tls = tls(login)?;
         let (prepared, origin) = prepared(args, begun, &testbed, hosts.is_some())?;
-        if has_secret {
+        let own = identities::have_secrets(&prepared.plan);
+        if password.is_some() || login.key.is_some() || own {
             let named = [&on[..], &args.login_at].concat();
             secret::check(&prepared.plan, &named, origin)?;
         }
+        identities::check_certificates(&prepared.plan, tls.as_ref())?;
         let prepared = prepared.reached_by(&tls);
         if hosts.is_none() {
             idle_polling(&prepared.plan)?;
@@ -328,8 +329,12 @@ pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         std::fs::File::open(file)
             .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
     }
-    let given =
-        login.ca.is_some() || login.cert.is_some() || login.insecure || !login.alpn.is_empty();
+    let passphrase = login.key_passphrase()?;
+    let given = login.ca.is_some()
+        || login.cert.is_some()
+        || login.insecure
+        || !login.alpn.is_empty()
+        || passphrase.is_some();
     if !given {
         return Ok(None);
     }
@@ -338,7 +343,7 @@ pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         ca_pem: None,
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
-        passphrase: login.key_passphrase()?,
+        passphrase,
         alpn: login.alpn.clone(),
         server_name: None,
         insecure: login.insecure,

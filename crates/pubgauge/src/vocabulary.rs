@@ -255,8 +255,20 @@ const WORDS: &[Word] = &[
             "--pw",
             "--auth",
         ],
-        here: "a server is named by its address, of which the user is a part; the password is read from PUBGAUGE_PASSWORD or `--password-file`, never from the command line, which others can see",
+        here: "a server is named by its address, of which the user is a part; the password is read from PUBGAUGE_PASSWORD or `--password-file`, never from the command line, which others can see (a user for each client is `identities` of a flow)",
         example: USER,
+    },
+    Word {
+        typed: &[
+            "--client-id",
+            "--clientid",
+            "--client-prefix",
+            "--client-id-prefix",
+            "--prefix",
+            "--id-prefix",
+        ],
+        here: "who clients are is `identities` of a flow: identifiers, users and passwords, each its own",
+        example: "pubgauge run --on mqtt://localhost --rate 1k/s --set 'workload.flow.identities.publishers.client-id=meter-{n}'",
     },
     Word {
         typed: &[

@@ -13,7 +13,8 @@ pub(crate) struct Clash {
 impl Clash {
     /// Points into the workload if the key is set there.
     pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
-        if file.workload[nth].topology.brokers.is_some() {
+        let own = &file.workload[nth].topology;
+        if own.brokers.is_some() || own.cluster.is_some() {
             let place = ["workload".to_owned(), nth.to_string()];
             self.path.splice(0..0, place);
         }

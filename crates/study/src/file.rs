@@ -7,6 +7,7 @@ mod client;
 mod compare;
 mod criterion;
 mod flow;
+mod identities;
 mod network;
 mod payload;
 mod phases;
@@ -37,6 +38,7 @@ pub use self::flow::{
     AnsweredByFile, ArrivalsFile, Bursts, ContentsFile, Dimension, ExchangeFile, Filters, FlowFile,
     FlowPattern, ReplayFile, ReplayModeFile,
 };
+pub use self::identities::{IdentitiesFile, IdentityFile};
 pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};

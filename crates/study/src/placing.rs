@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pubgauge_driver::addresses;
-use pubgauge_workload::{PlacementError, Workload};
+use pubgauge_workload::{Audience, PlacementError, Workload};
 
 use crate::clash::Clash;
 use crate::known::KnownSystems;
@@ -22,16 +22,18 @@ pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &KnownSystems)
     asked.unwrap_or_else(running)
 }
 
-/// A workload over each of these numbers of brokers.
+/// A workload over each of these numbers of brokers, which may be nodes of one `cluster`.
 ///
 /// # Errors
 /// The first number over which it cannot be placed.
 pub(crate) fn first_unplaceable(
     workload: &Arc<Workload>,
     counts: impl Iterator<Item = u32>,
+    cluster: bool,
 ) -> Result<BTreeMap<u32, Arc<Workload>>, Clash> {
     let place = |brokers: u32| {
         let placed = match brokers {
+            _ if cluster => workload.dealt_over(brokers).map(Arc::new),
             1 => Ok(workload.clone()),
             _ => workload.spread_over(brokers).map(Arc::new),
         };
@@ -40,8 +42,27 @@ pub(crate) fn first_unplaceable(
     let distinct: BTreeSet<u32> = counts.collect();
     let placed: Result<_, PlacementError> = distinct.into_iter().map(place).collect();
     placed.map_err(|error| Clash {
-        path: vec!["topology".into(), "brokers".into()],
+        path: vec![
+            "topology".into(),
+            if cluster { "cluster" } else { "brokers" }.into(),
+        ],
         message: error.to_string(),
         hint: Some(error.hint()),
+    })
+}
+
+/// Of workloads over the nodes of a cluster: how much crosses between nodes, in words.
+pub(crate) fn crossings<'a>(
+    workloads: impl Iterator<Item = &'a Arc<Workload>>,
+) -> impl Iterator<Item = String> {
+    workloads.filter(|workload| workload.cluster).filter_map(|workload| {
+        // A workload whose audience cannot be told was refused before.
+        let audience = Audience::new(workload).ok()?;
+        let (all, crossing) = workload.crossings(&audience);
+        Some(format!(
+            "{}: its clients are dealt out to the nodes of a cluster; {crossing} of {all} paths from a publisher's topic to a \
+             subscriber cross from one node to another",
+            workload.name
+        ))
     })
 }

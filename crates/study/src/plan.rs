@@ -156,10 +156,12 @@ impl Study {
                     return Err(self.too_many(*nth, &file.workload[*nth], &base, options));
                 }
                 let asked = file.workload[*nth].brokers(&file.topology);
+                let cluster = file.workload[*nth].is_cluster(&file.topology);
                 let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
                 let counts = crossed.systems.iter().map(|system| brokers(system));
-                let over = placing::first_unplaceable(workload, counts)
+                let over = placing::first_unplaceable(workload, counts, cluster)
                     .map_err(|clash| self.clashed(&tree, &[clash.of_workload(&file, *nth)]))?;
+                all_notes.extend(placing::crossings(over.values()));
                 let placed = |system: &str| {
                     let count = brokers(system);
                     (count, &over[&count])

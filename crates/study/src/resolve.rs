@@ -3,6 +3,7 @@
 
 mod checks;
 mod contents;
+mod identities;
 mod presence;
 mod recordings;
 mod topics;
@@ -80,12 +81,14 @@ pub(crate) fn workload(
     }
     devices.list.shrink_to_fit();
     own_connections(&devices.list, &flows, &mut clashes);
+    identities::check_unique(&devices.list, &flows, &mut clashes);
     subscribe_once(&devices.list, &mut flows, notes);
     let workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
         flows,
         phases: resolve_phases(phases, &file.phases),
+        cluster: false,
         seed,
     };
     if clashes.found.is_empty() {
@@ -224,6 +227,14 @@ fn flow(
             group,
         })
         .collect();
+    if let Some(written) = &file.identities {
+        let sides = [
+            publishers.iter().map(|p| p.device).collect(),
+            subscribers.iter().map(|s| s.device).collect(),
+        ];
+        let folder = traces.folder;
+        identities::give(written, &sides, &mut devices.list, folder, clashes);
+    }
     let arrivals = arrivals(file, publishers.len(), traces, clashes);
     let size = size(file, !publishers.is_empty(), clashes);
     if ping_pong && subscribers.is_empty() {

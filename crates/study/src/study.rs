@@ -257,12 +257,16 @@ impl Study {
         self.decode(&self.tree)
     }
 
-    /// Whether planning it may read recorded traces.
-    pub fn reads_traces(&self) -> bool {
-        let grids = self.tree.list("workload").iter().map(|own| own.get("grid"));
+    /// Whether planning it may read other files than its own, or variables: recorded traces, identities of clients.
+    pub fn reads_files(&self) -> bool {
+        let workloads = self.tree.list("workload").iter();
+        let grids = workloads.clone().map(|own| own.get("grid"));
         let grids = grids.chain([self.tree.get("grid")]).flatten();
         let mut axes = grids.flat_map(|grid| grid.node.entries());
-        self.tree.get("trace").is_some() || axes.any(|axis| axis.key.starts_with("trace"))
+        let mut flows = workloads.flat_map(|own| own.list("flow"));
+        self.tree.get("trace").is_some()
+            || flows.any(|flow| flow.get("identities").is_some())
+            || axes.any(|axis| axis.key.starts_with("trace") || axis.key.contains("identities"))
     }
 
     /// The variables of the environment that its recordings need and that are not set, each once.

@@ -59,7 +59,7 @@ pub use owned::OwnedFolder;
 pub use package_manager::InstallCommands;
 pub use piped::{Confinement, Piped, Streams};
 pub use ports::free_port;
-pub use probe::Roles;
+pub use probe::{Roles, Visitor};
 pub use realtime::{
     IdlePolling, SchedulingError, only_when_idle, pin_to, poll_when_idle, set_realtime,
     set_timer_slack, usable_cpus,

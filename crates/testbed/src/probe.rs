@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
+    FleetConfig, Header, Kind, Login, Mark, Nanos, Payload, Publish, Settings, Subscription,
+    Target,
 };
 
 use crate::file::Probe;
@@ -35,19 +36,29 @@ impl From<String> for ProbeError {
 }
 
 /// The clients that a workload has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roles {
-    /// Some publish.
-    pub publishers: bool,
-    /// Some subscribe.
-    pub subscribers: bool,
+    /// One that publishes, if some do.
+    pub publisher: Option<Visitor>,
+    /// One that subscribes, if some do.
+    pub subscriber: Option<Visitor>,
+}
+
+/// Who a client of a probe is to the system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visitor {
+    /// Client identifier; made up if absent.
+    pub id: Option<String>,
+    pub login: Login,
 }
 
 impl Roles {
-    pub(crate) const BOTH: Roles = Roles {
-        publishers: true,
-        subscribers: true,
-    };
+    fn both() -> Roles {
+        Roles {
+            publisher: Some(Visitor::default()),
+            subscriber: Some(Visitor::default()),
+        }
+    }
 }
 
 /// One attempt to log in with one client for each of `roles`, until `deadline` or for 3 s.
@@ -56,7 +67,7 @@ impl Roles {
 /// Why it did not succeed.
 pub(crate) fn log_in(
     driver: &dyn Driver,
-    roles: Roles,
+    roles: &Roles,
     target: &Target,
     settings: &Settings,
     deadline: Instant,
@@ -88,7 +99,7 @@ pub(crate) fn probe(
         &settings,
         deadline,
         |attempt, publishers_first| {
-            let clients = attempt.connect_roles(Roles::BOTH, publishers_first)?;
+            let clients = attempt.connect_roles(&Roles::both(), publishers_first)?;
             match (what, clients) {
                 (Probe::Subscribe, [Some(publisher), Some(subscriber)]) => {
                     attempt.exchange(publisher, subscriber)
@@ -179,18 +190,18 @@ impl Attempt {
     /// different places.
     fn connect_roles(
         &mut self,
-        roles: Roles,
+        roles: &Roles,
         publishers_first: bool,
     ) -> Result<[Option<ClientId>; 2], ProbeError> {
         let mut clients = [None, None];
         let mut peers = Vec::new();
-        if roles.publishers {
-            let (publisher, address) = self.connect(true, Vec::new())?;
+        if let Some(visitor) = &roles.publisher {
+            let (publisher, address) = self.connect(visitor, true, Vec::new())?;
             clients[0] = Some(publisher);
             peers.extend(address.filter(|_| publishers_first));
         }
-        if roles.subscribers {
-            clients[1] = Some(self.connect(false, peers)?.0);
+        if let Some(visitor) = &roles.subscriber {
+            clients[1] = Some(self.connect(visitor, false, peers)?.0);
         }
         Ok(clients)
     }
@@ -240,12 +251,17 @@ impl Attempt {
 
     fn connect(
         &mut self,
+        visitor: &Visitor,
         publishes: bool,
         peers: Vec<String>,
     ) -> Result<(ClientId, Option<String>), ProbeError> {
         let role = if publishes { "out" } else { "in" };
         let spec = ClientSpec {
-            name: format!("probe{}{role}", std::process::id()),
+            name: match &visitor.id {
+                Some(id) => id.clone(),
+                None => format!("probe{}{role}", std::process::id()),
+            },
+            login: visitor.login.clone(),
             publishes,
             subscribes: !publishes,
             peers,

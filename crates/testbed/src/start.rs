@@ -177,7 +177,7 @@ impl Testbed {
         system: &SystemFile,
         variant: Option<&str>,
         settings: &[Settings],
-        roles: Roles,
+        roles: &Roles,
         tls: Option<&Tls>,
     ) -> Result<Option<String>, UnknownVariant> {
         let system = system.variant(variant)?;

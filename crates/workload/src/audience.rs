@@ -112,12 +112,7 @@ impl Audience {
         let mut matched: HashMap<(u32, Vec<&str>), Ranges> = HashMap::new();
         let mut groups: HashMap<(u32, &str, Vec<&str>), u32> = HashMap::new();
         let mut group_filters: HashMap<(u32, &str, &str), u32> = HashMap::new();
-        let broker = |device: u32| {
-            workload
-                .devices
-                .get(device as usize)
-                .map_or(0, |d| d.broker)
-        };
+        let broker = |device: u32| workload.realm_of(device);
         // Connections that subscribe in several flows have to be free of overlap as a whole.
         let mut by_device: HashMap<u32, Vec<&str>> = HashMap::new();
         let mut parties: Vec<Party> = Vec::new();
@@ -332,10 +327,7 @@ impl<'a> SortedTopics<'a> {
             &workload.flows[stream.flow as usize].publishers[stream.publisher as usize]
         };
         let topic = |stream| -> &'a str { &publisher(stream).topics[stream.topic as usize] };
-        let broker = |stream| {
-            let device = workload.devices.get(publisher(stream).device as usize);
-            device.map_or(0, |device| device.broker)
-        };
+        let broker = |stream| workload.realm_of(publisher(stream).device);
         SortedTopics {
             sorted: Sorted::new(streams.iter().map(topic).zip(0..)),
             brokers: streams.iter().map(broker).collect(),

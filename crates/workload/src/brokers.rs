@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::audience::Sorted;
+use crate::audience::{Audience, Sorted};
 use crate::model::{Arrivals, Device, Exchange, Flow, Publisher, Subscriber, Workload};
 
 /// Most brokers that a workload is run over.
@@ -15,6 +15,9 @@ pub enum PlacementError {
     /// Not from 1 to [`MOST_BROKERS`].
     #[error("{0} brokers are not possible; there can be 1 to {MOST_BROKERS}")]
     Count(u32),
+    /// A cluster has 2 to [`MOST_BROKERS`] nodes.
+    #[error("a cluster of {0} is not possible; it has 2 to {MOST_BROKERS} nodes")]
+    Nodes(u32),
     /// Some brokers would have nothing to do.
     #[error(
         "workload `{workload}` has {}, and each topic lives on one broker: {} of {brokers} brokers \
@@ -71,6 +74,9 @@ impl PlacementError {
         match self {
             PlacementError::Count(_) => {
                 format!("brokers may be a whole number from 1 to {MOST_BROKERS}")
+            }
+            PlacementError::Nodes(_) => {
+                "name the addresses of its nodes: --on nats://a:4222+nats://b:4222".into()
             }
             PlacementError::TooFewTopics {
                 topics, brokers, ..
@@ -134,8 +140,84 @@ impl Workload {
             devices: connections.devices,
             flows,
             phases: self.phases.clone(),
+            cluster: false,
             seed: self.seed,
         })
+    }
+}
+
+impl Workload {
+    /// Deals the devices out to the nodes of a cluster, so that every pair of nodes has its share of what goes from
+    /// publishers to subscribers: publisher k of a flow is at node k modulo `nodes`, subscriber k one node further, and
+    /// one more after each round. A device of several flows stays where the first of them puts it.
+    ///
+    /// # Errors
+    /// Not from 2 to [`MOST_BROKERS`] nodes.
+    pub fn dealt_over(&self, nodes: u32) -> Result<Workload, PlacementError> {
+        if !(2..=MOST_BROKERS).contains(&nodes) {
+            return Err(PlacementError::Nodes(nodes));
+        }
+        let mut dealt = Workload {
+            cluster: true,
+            ..self.clone()
+        };
+        let mut placed = vec![false; dealt.devices.len()];
+        for flow in &dealt.flows {
+            let publishers = flow.publishers.iter().map(|one| one.device).zip(0..);
+            let publishers = publishers.map(|(device, k)| (device, k % nodes));
+            let subscribers = flow.subscribers.iter().map(|one| one.device).zip(0..);
+            let subscribers =
+                subscribers.map(|(device, k): (u32, u32)| (device, (k + 1 + k / nodes) % nodes));
+            for (device, node) in publishers.chain(subscribers) {
+                if !std::mem::replace(&mut placed[device as usize], true) {
+                    dealt.devices[device as usize].broker = node;
+                }
+            }
+        }
+        Ok(dealt)
+    }
+
+    /// The brokers among which a device's messages stay: its own, or all of a cluster.
+    pub(crate) fn realm_of(&self, device: u32) -> u32 {
+        let device = self.devices.get(device as usize);
+        device
+            .filter(|_| !self.cluster)
+            .map_or(0, |device| device.broker)
+    }
+
+    /// Of a cluster: how many paths there are from a publisher's topic to a subscriber that is a party of its own, and how
+    /// many of them lead from one node to another.
+    pub fn crossings(&self, audience: &Audience) -> (u64, u64) {
+        let node = |device: u32| self.devices[device as usize].broker as usize;
+        let nodes = self.devices.iter().map(|device| device.broker as usize + 1);
+        let nodes = nodes.max().unwrap_or(1);
+        // Of each node, how many streams begin there up to each of them.
+        let mut before = vec![vec![0u64]; nodes];
+        for stream in &audience.streams {
+            let flow = &self.flows[stream.flow as usize];
+            let begins = node(flow.publishers[stream.publisher as usize].device);
+            for (of_node, count) in before.iter_mut().enumerate() {
+                let last = count[count.len() - 1];
+                count.push(last + u64::from(of_node == begins));
+            }
+        }
+        let (mut all, mut crossing) = (0, 0);
+        for party in audience
+            .parties
+            .iter()
+            .filter(|party| party.group.is_none())
+        {
+            let (flow, subscriber) = party.members[0];
+            let ends = node(self.flows[flow as usize].subscribers[subscriber as usize].device);
+            for range in party.streams.iter() {
+                let (start, end) = (range.start as usize, range.end as usize);
+                let within = before[ends][end] - before[ends][start];
+                let paths = (end - start) as u64;
+                all += paths;
+                crossing += paths - within;
+            }
+        }
+        (all, crossing)
     }
 }
 
@@ -325,6 +407,7 @@ impl Connections {
                         0 => device.name.clone(),
                         _ => format!("{}-b{}", device.name, broker + 1),
                     },
+                    identity: device.identity.clone(),
                     broker,
                     connection_of: (nth > 0).then_some(first),
                     will: None,

@@ -181,6 +181,7 @@ mod tests {
                 measure: Until::Time(5 * SECOND),
                 ..Phases::default()
             },
+            cluster: false,
             seed: 0,
         };
         Census::take(&workload, &Audience::new(&workload).unwrap())

@@ -46,6 +46,7 @@ impl Workload {
                 .collect(),
             flows: vec![flow],
             phases: Phases::default(),
+            cluster: false,
             seed: 7,
         }
     }

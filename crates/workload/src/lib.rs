@@ -10,6 +10,7 @@ pub mod check;
 mod draws;
 mod fan;
 mod goers;
+pub mod identity;
 pub mod mark;
 mod model;
 pub mod presence;
@@ -25,6 +26,7 @@ pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
+pub use identity::Identity;
 pub use model::{
     Arrivals, Device, Exchange, Flow, LastWill, Phases, Publisher, Replay, ReplayMode, Sizes,
     Subscriber, Until, Window, Workload,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::identity::Identity;
 use crate::presence::Presence;
 use crate::trace::{Trace, TraceError, TraceSource};
 use crate::units::{Nanos, SECOND};
@@ -22,13 +23,20 @@ pub struct Workload {
     pub phases: Phases,
     /// Seed of all random draws.
     pub seed: u64,
+    /// The brokers that devices connect to are nodes of one cluster: what is published at one is heard at all. Else each
+    /// topic is on one broker.
+    #[serde(default)]
+    pub cluster: bool,
 }
 
 /// One connection to the system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its name, unique in the workload; becomes the client identifier.
+    /// Its name, unique in the workload; becomes the client identifier, unless it has an identity with one.
     pub name: String,
+    /// Who it is to the system, where the study says so.
+    #[serde(default)]
+    pub identity: Option<Box<Identity>>,
     /// The broker that it connects to, from 0; see [`Workload::spread_over`].
     #[serde(default)]
     pub broker: u32,
@@ -38,6 +46,23 @@ pub struct Device {
     pub connection_of: Option<u32>,
     /// The message that the server publishes for it if its connection is lost.
     pub will: Option<Box<LastWill>>,
+}
+
+impl Device {
+    /// The client identifier.
+    pub fn client_id(&self) -> &str {
+        let own = self.identity.as_ref().and_then(|own| own.id.as_deref());
+        own.unwrap_or(&self.name)
+    }
+
+    /// Its name, and who it is to the system, for messages.
+    pub fn shown(&self) -> String {
+        let identity = self.identity.as_ref().map(|own| own.shown());
+        match identity.filter(|words| !words.is_empty()) {
+            Some(identity) => format!("{} ({identity})", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -57,6 +57,7 @@ pub(crate) fn workload(mut flows: Vec<Flow>) -> Workload {
         devices,
         flows,
         phases: Phases::default(),
+        cluster: false,
         seed: 1,
     }
 }

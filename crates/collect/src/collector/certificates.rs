@@ -58,7 +58,7 @@ impl Certificates {
         let Some(Some((setup, nth))) = self.0.get(broker) else {
             return Ok(None);
         };
-        let begun = setup.begin(*nth).map_err(|error| error.to_string())?;
+        let begun = setup.begin(*nth, None).map_err(|error| error.to_string())?;
         Ok(Some(begun))
     }
 }

@@ -21,11 +21,12 @@ impl BrokerSession {
         };
         let hint = match (is_v311, code.0) {
             (true, 4 | 5) | (false, 0x86 | 0x87) => {
-                let (what, hint) = login::refused(
-                    &self.shown,
-                    self.username.is_some(),
-                    self.password.is_some(),
-                );
+                let given = login::Given {
+                    username: self.username.is_some(),
+                    password: self.password.is_some(),
+                    own: false,
+                };
+                let (what, hint) = login::refused(&self.shown, given);
                 format!(": {what}\n  hint: {hint}")
             }
             (true, 1) | (false, 0x84) => "\n  hint: set `mqtt` to what the broker speaks".into(),

@@ -41,8 +41,8 @@ mod window;
 
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
+    Scheme, Settings, Subscription, Target, Traits, Unsupported,
 };
 
 /// The AMQP 0-9-1 driver.
@@ -72,6 +72,16 @@ impl Driver for AmqpDriver {
     /// The protocol's nack carries no code.
     fn rejection(&self, _: u16) -> String {
         "basic.nack".into()
+    }
+
+    fn identification(&self, _: &Settings, _: &Target) -> Identification {
+        Identification {
+            id: Ok("connection_name, after which queues that stay are named"),
+            user: Ok("user of SASL PLAIN"),
+            certificate: Ok(
+                "client certificate of TLS, with SASL EXTERNAL where there is no user name",
+            ),
+        }
     }
 
     fn carries(&self, _: &Settings, _: &Target) -> Carries {

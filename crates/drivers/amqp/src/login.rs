@@ -70,9 +70,10 @@ pub(crate) fn connection(
 /// connection.start: chooses a SASL mechanism and logs in.
 fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Result<(), Broken> {
     let username = link.username();
+    let has_certificate = link.has_own_certificate() || amqp.has_certificate;
     let sasl = amqp.options.sasl.unwrap_or({
         let by_certificate =
-            link.endpoint().encryption.is_on() && amqp.has_certificate && username.is_none();
+            link.endpoint().encryption.is_on() && has_certificate && username.is_none();
         if by_certificate {
             Sasl::External
         } else {
@@ -83,7 +84,7 @@ fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Resu
         Sasl::External => ("EXTERNAL", Vec::new()),
         Sasl::Plain => {
             let user = username.unwrap_or(DEFAULT_LOGIN);
-            let password = match (&link.shared.password, username) {
+            let password = match (link.password(), username) {
                 (Some(password), _) => password.reveal(),
                 (None, None) => DEFAULT_LOGIN,
                 (None, Some(_)) => "",
@@ -198,7 +199,7 @@ pub(crate) fn finish(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events)
 /// The text for a refused login: `what` the server did, why, and what to do.
 pub(crate) fn refused(link: &L<'_>, what: &str) -> String {
     let username = link.username().is_some();
-    let password = link.shared.password.is_some();
+    let password = link.password().is_some();
     let (why, hint) = link.login_refused();
     let guest = match (username, password) {
         (false, false) => {

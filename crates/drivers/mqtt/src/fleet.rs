@@ -8,8 +8,8 @@ use pubgauge_driver::{
     Scheme, Subscription, TopicId, Travel, accepted,
 };
 use pubgauge_mqtt_codec::{
-    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS,
-    ReasonCode, Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
+    Disconnect, FiltersBuf, Packet, PropertiesBuf, Property, PublishTemplate, QoS, ReasonCode,
+    Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
 };
 use pubgauge_net::endpoint::Addressing;
 use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
@@ -211,10 +211,14 @@ impl Protocol for Mqtt {
                 "poll the fleet between subscriptions",
             ));
         };
+        let mut properties = PropertiesBuf::default();
+        if let Some(number) = options.subscription_identifier {
+            let _ = properties.push(Property::SubscriptionIdentifier(number)); // Numbers always fit.
+        }
         let packet = Packet::Subscribe(Subscribe {
             packet_id,
             filters: filters.as_filters(),
-            properties: Properties::default(),
+            properties: properties.as_properties(),
         });
         if let Err(error) = packet.encode(options.version, &mut link.out().bytes) {
             self.session(link).end_subscribe(packet_id);

@@ -31,8 +31,8 @@ mod session;
 mod topics;
 
 use pubgauge_driver::{
-    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability,
-    Scheme, Settings, Subscription, Target, Traits, Unsupported,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
+    Reliability, Scheme, Settings, Subscription, Target, Traits, Unsupported,
 };
 use pubgauge_mqtt_codec::{ReasonCode, Version};
 
@@ -76,6 +76,14 @@ impl Driver for MqttDriver {
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
             publish_sleeps: false,
+        }
+    }
+
+    fn identification(&self, _: &Settings, _: &Target) -> Identification {
+        Identification {
+            id: Ok("MQTT client identifier"),
+            user: Ok("MQTT user name and password"),
+            certificate: Ok("client certificate of TLS"),
         }
     }
 

@@ -30,6 +30,13 @@ pub struct MqttNative {
     pub retain_handling: Option<u8>,
     /// No Local in SUBSCRIBE, except in shared subscriptions.
     pub no_local: Option<bool>,
+    /// Subscription Identifier in SUBSCRIBE, the same for all subscriptions; every message to a subscriber has it then.
+    #[schemars(range(min = 1, max = 268_435_455))]
+    pub subscription_identifier: Option<u32>,
+    /// Content Type of every PUBLISH, such as "application/cbor".
+    pub content_type: Option<String>,
+    /// Response Topic of every PUBLISH; nobody answers there.
+    pub response_topic: Option<String>,
     /// The socket options of its connections.
     #[serde(flatten)]
     pub socket: SocketOptions,

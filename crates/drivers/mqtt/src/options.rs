@@ -4,7 +4,7 @@ use pubgauge_driver::{
     DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session,
     Settings, Subscription, Target, becomes, cannot, spelt,
 };
-use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use pubgauge_mqtt_codec::{QoS, RetainHandling, Version, topic};
 use pubgauge_net::fleet::{Terms, Tuning};
 
 use crate::native::{MqttNative, NAME, NATIVE};
@@ -50,6 +50,9 @@ pub(crate) struct MqttOptions {
     pub topic_alias: u16,
     pub retain_handling: RetainHandling,
     pub no_local: bool,
+    pub subscription_identifier: Option<u32>,
+    pub content_type: Option<String>,
+    pub response_topic: Option<String>,
 }
 
 /// How subscribers subscribe under some settings, for whoever brings subscribers of another kind.
@@ -113,6 +116,9 @@ impl MqttOptions {
                 _ => RetainHandling::Send,
             },
             no_local: native.no_local.unwrap_or(false),
+            subscription_identifier: native.subscription_identifier,
+            content_type: native.content_type.clone(),
+            response_topic: native.response_topic.clone(),
         };
         check_version(version, target, &mut table);
         options.delivery(settings, target, &native, &mut table);
@@ -121,6 +127,7 @@ impl MqttOptions {
         options.flow(settings, &mut table);
         absent(settings, &mut table);
         options.connection(settings, &mut table);
+        options.properties(&mut table);
         options.only_of_v5(settings, &mut table);
         (options, table)
     }
@@ -296,6 +303,32 @@ impl MqttOptions {
         );
     }
 
+    /// Refuses properties that no packet can have.
+    fn properties(&self, t: &mut Resolution) {
+        if let Some(number) = self.subscription_identifier
+            && !(1..=268_435_455).contains(&number)
+        {
+            let reason = "a Subscription Identifier is a number from 1 to 268,435,455";
+            t.refuse(
+                "native.mqtt.subscription-identifier",
+                number.to_string(),
+                reason,
+            );
+        }
+        if let Some(text) = &self.content_type
+            && (text.len() > 65_535 || text.contains('\0'))
+        {
+            let reason = "a Content Type has at most 65535 bytes and no U+0000";
+            t.refuse("native.mqtt.content-type", format!("{text:?}"), reason);
+        }
+        if let Some(topic) = &self.response_topic
+            && let Err(error) = topic::check_name(topic)
+        {
+            let reason = format!("no topic to publish to: {error}");
+            t.refuse("native.mqtt.response-topic", format!("{topic:?}"), reason);
+        }
+    }
+
     /// Refuses the native settings that 3.1.1 does not have.
     fn only_of_v5(&self, s: &Settings, t: &mut Resolution) {
         for name in [
@@ -303,6 +336,9 @@ impl MqttOptions {
             "receive-maximum",
             "retain-handling",
             "no-local",
+            "subscription-identifier",
+            "content-type",
+            "response-topic",
         ] {
             if self.version == Version::V311
                 && let Some(value) = s.native(NAME, name)

@@ -130,7 +130,7 @@ pub(crate) fn connect(mqtt: &mut Mqtt, link: &mut L<'_>) -> Result<(), Broken> {
             properties: Properties::default(),
         }),
         username: link.username(),
-        password: link.shared.password.as_ref().map(|p| p.reveal().as_bytes()),
+        password: link.password().map(|p| p.reveal().as_bytes()),
         properties: properties.as_properties(),
     });
     let mut bytes = Vec::new();
@@ -191,6 +191,10 @@ fn accepted(
         if number(PropertyId::RetainAvailable) == Some(0) && options.retain {
             return lacks("retained messages (last-value)");
         }
+        let takes_identifiers = number(PropertyId::SubscriptionIdentifierAvailable) != Some(0);
+        if options.subscription_identifier.is_some() && !takes_identifiers {
+            return lacks("subscription identifiers");
+        }
         // The server's own value holds in place of what was asked for (5.0 §3.2.2.3.2).
         let granted = number(PropertyId::SessionExpiryInterval);
         let shorter = granted.filter(|granted| *granted < options.session_at_least_s);
@@ -213,7 +217,8 @@ fn accepted(
     link.keep_alive(keep_alive_s);
     let window = window(mqtt, link);
     if !mqtt.leaving {
-        granted(mqtt, link, window, keep_alive_s);
+        let session_s = number(PropertyId::SessionExpiryInterval);
+        granted(mqtt, link, (window, keep_alive_s, session_s));
     }
     if let Some(session) = &mut link.client.own.session {
         if !connack.session_present {
@@ -229,7 +234,11 @@ fn accepted(
 }
 
 /// Notes what holds for a client in place of what the settings ask for.
-fn granted(mqtt: &mut Mqtt, link: &L<'_>, window: u32, keep_alive_s: u16) {
+fn granted(
+    mqtt: &mut Mqtt,
+    link: &L<'_>,
+    (window, keep_alive_s, session_s): (u32, u16, Option<u32>),
+) {
     let options = &mqtt.options;
     let grant = |setting: &'static str, term: &'static str, asked: u32, granted: u32| Grant {
         setting: setting.into(),
@@ -256,6 +265,13 @@ fn granted(mqtt: &mut Mqtt, link: &L<'_>, window: u32, keep_alive_s: u16) {
         options.keep_alive_s.into(),
         keep_alive_s.into(),
     );
+    // A server of 3.1.1 cannot tell for how long it keeps a session.
+    let kept = options.durable && options.version == Version::V5;
+    let session = kept.then(|| {
+        let asked = options.session_expiry_s;
+        let term = "Session Expiry Interval";
+        grant("session-expiry-s", term, asked, session_s.unwrap_or(asked))
+    });
     let max_packet = link.client.own.max_packet;
     let size =
         (max_packet < u32::MAX).then(|| Grant::size(max_packet.into(), "Maximum Packet Size"));
@@ -263,6 +279,7 @@ fn granted(mqtt: &mut Mqtt, link: &L<'_>, window: u32, keep_alive_s: u16) {
         .into_iter()
         .chain(alias)
         .chain([keep_alive])
+        .chain(session)
         .chain(size);
     Grant::unite(&mut mqtt.granted, all);
 }
@@ -401,6 +418,17 @@ fn message(
     };
     if new {
         let mut sent = mqtt.options.qos as u8;
+        if let Some(asked) = mqtt.options.subscription_identifier
+            && publish
+                .properties
+                .number(PropertyId::SubscriptionIdentifier)
+                != Some(asked)
+        {
+            return Err(breach(
+                link,
+                "a message without the Subscription Identifier of its subscription (5.0 §3.3.4)",
+            ));
+        }
         if !publish.properties.is_empty()
             && let Some((header, qos)) = MqttTopic::header_in(publish.properties)
         {

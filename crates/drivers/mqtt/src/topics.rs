@@ -170,6 +170,12 @@ fn template(
         if let Some(expiry) = options.message_expiry_s {
             properties.push(Property::MessageExpiryInterval(expiry))?;
         }
+        if let Some(content_type) = &options.content_type {
+            properties.push(Property::ContentType(content_type))?;
+        }
+        if let Some(topic) = &options.response_topic {
+            properties.push(Property::ResponseTopic(topic))?;
+        }
         for (key, value) in &options.user_properties {
             properties.push(Property::UserProperty((key, value)))?;
         }

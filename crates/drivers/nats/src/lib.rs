@@ -19,8 +19,8 @@ mod subject;
 mod wire;
 
 use pubgauge_driver::{
-    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported,
+    Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
+    Scheme, Settings, Subscription, Target, Traits, Unsupported,
 };
 
 /// The driver for core NATS.
@@ -45,6 +45,14 @@ impl Driver for NatsDriver {
 
     fn native_schema(&self) -> Option<serde_json::Value> {
         Some(options::NATIVE.schema())
+    }
+
+    fn identification(&self, _: &Settings, _: &Target) -> Identification {
+        Identification {
+            id: Ok("name in CONNECT"),
+            user: Ok("user and pass in CONNECT; a password alone is a token"),
+            certificate: Ok("client certificate of TLS"),
+        }
     }
 
     fn carries(&self, _: &Settings, _: &Target) -> Carries {

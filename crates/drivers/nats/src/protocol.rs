@@ -184,7 +184,7 @@ fn log_in(nats: &mut Nats, link: &mut NatsLink<'_>, json: &[u8]) -> Result<(), B
     if !has("headers") && !nats.options.header.is_empty() {
         return Err(link.broken("the server takes no headers, which user-properties become"));
     }
-    let (user, password) = (link.username(), link.shared.password.as_ref());
+    let (user, password) = (link.username(), link.password());
     let password = password.map(|password| password.reveal());
     let connect = json!({
         "verbose": false,

@@ -44,6 +44,14 @@ pub(crate) struct Endpoint {
     pub username: Option<String>,
 }
 
+/// An account with its domain or without, as name and domain.
+pub(crate) fn split_account(account: &str) -> (&str, Option<&str>) {
+    match account.split_once('@') {
+        Some((user, domain)) => (user, Some(domain)),
+        None => (account, None),
+    }
+}
+
 impl Endpoint {
     /// Reads the URL and looks the host up, which may take as long as name servers do.
     ///
@@ -58,11 +66,8 @@ impl Endpoint {
             )
         };
         let account = net.username.as_deref().or(default_user);
-        let (username, of_user) = match account.map(|a| a.split_once('@').ok_or(a)) {
-            None => (None, None),
-            Some(Ok((user, domain))) => (Some(user.to_owned()), Some(domain)),
-            Some(Err(user)) => (Some(user.to_owned()), None),
-        };
+        let (username, of_user) = account.map(split_account).unzip();
+        let (username, of_user) = (username.map(str::to_owned), of_user.flatten());
         let in_url = net.path.as_deref().filter(|path| !path.is_empty());
         let domain = in_url.or(of_user).unwrap_or(&net.host).to_owned();
         if domain.contains(|c: char| "/@?#<>&'\"".contains(c) || c.is_whitespace()) {

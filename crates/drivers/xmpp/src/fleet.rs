@@ -15,7 +15,7 @@ use pubgauge_net::topics::Topics;
 
 use crate::client::{NegotiationStep, Request, XmppClient, XmppLink};
 use crate::element::Scratch;
-use crate::endpoint::{self, ADDRESSING};
+use crate::endpoint::{self, ADDRESSING, split_account};
 use crate::options::XmppOptions;
 use crate::shared::{Xmpp, XmppTopic};
 use crate::wildcard::Wildcards;
@@ -62,9 +62,9 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
 impl Xmpp {
     /// The address of the receiver of a topic, under point-to-point.
     fn receiver(&self, link: &XmppLink<'_>, topic: &str) -> Result<String, DriverError> {
-        let endpoint = self.endpoint(link);
-        match &endpoint.username {
-            Some(user) => Ok(format!("{user}@{}/{topic}", endpoint.domain)),
+        let domain = &self.endpoint(link).domain;
+        match self.username(link) {
+            Some(user) => Ok(format!("{user}@{domain}/{topic}")),
             None => Err(DriverError::with_hint(
                 "point-to-point needs an account: the server gives anonymous clients their addresses, so that no sender knows them",
                 "give a user name and its password",
@@ -139,6 +139,18 @@ impl Protocol for Xmpp {
         {
             return Err(DriverError::new(
                 "the name of an XMPP client is its resource: 1 to 1023 bytes without control characters",
+            ));
+        }
+        let own = spec.login.username.as_deref().map(split_account);
+        if let Some((user, Some(domain))) = own
+            && let Some(other) = self.endpoints.iter().find(|e| e.domain != domain)
+        {
+            return Err(DriverError::with_hint(
+                format!(
+                    "the account {user}@{domain} is of another domain than {}, which is {}",
+                    other.net.shown, other.domain
+                ),
+                "clients log in at their own domain: leave the domain out, or name that of the address",
             ));
         }
         Ok(XmppClient::new(spec))

@@ -50,8 +50,8 @@ mod write;
 
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, MessagingPattern, Scheme,
-    Settings, Subscription, Target, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
+    MessagingPattern, Scheme, Settings, Subscription, Target, Traits, Unsupported,
 };
 
 /// The XMPP driver.
@@ -87,6 +87,23 @@ impl Driver for XmppDriver {
         match code {
             0 => "an error without a number".into(),
             code => format!("error {code} (XEP-0086)"),
+        }
+    }
+
+    fn identification(&self, settings: &Settings, _: &Target) -> Identification {
+        let direct = settings.pattern == Some(MessagingPattern::PointToPoint);
+        Identification {
+            id: if direct {
+                Err("under point-to-point a receiver's resource is its topic")
+            } else {
+                Ok("resource of the JID")
+            },
+            user: if direct {
+                Err("under point-to-point a sender knows a receiver by the account that both have")
+            } else {
+                Ok("account, the local part of the JID")
+            },
+            certificate: Ok("client certificate of TLS, beside the login by SASL"),
         }
     }
 

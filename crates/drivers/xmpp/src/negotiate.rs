@@ -2,7 +2,6 @@
 
 use pubgauge_driver::Encryption;
 use pubgauge_net::fleet::Broken;
-use pubgauge_net::login;
 
 use crate::client::{NegotiationStep, Request, XmppLink};
 use crate::requests::connected;
@@ -57,11 +56,7 @@ pub(crate) fn negotiate(
         }
         (NegotiationStep::Login, Stanza::SaslFailure(failure)) => {
             let name = link.client.own.session.login.as_ref().map_or("", Login::name);
-            let (username, password) = (
-                xmpp.endpoint(link).username.is_some(),
-                link.shared.password.is_some(),
-            );
-            let (what, hint) = login::refused(link.display_endpoint(), username, password);
+            let (what, hint) = link.login_refused();
             Err(link.broken(format!(
                     "login by SASL {name} failed: {failure}: {what}\n  hint: {hint}; an account is USER of the domain in the address"
                 ),
@@ -105,8 +100,9 @@ fn features_came(
     }
     let account = Account {
         shown: &endpoint.net.shown,
-        username: endpoint.username.as_deref(),
-        password: link.shared.password.as_ref(),
+        username: xmpp.username(link),
+        password: link.password(),
+        own: link.given().own,
         private: endpoint.is_private(),
     };
     let login = Login::choose(xmpp.options.mechanism, &features.mechanisms, &account);

@@ -56,6 +56,8 @@ impl Choice {
 pub(crate) struct Account<'a> {
     pub username: Option<&'a str>,
     pub password: Option<&'a Secret>,
+    /// Some of it is the client's own.
+    pub own: bool,
     /// Nobody can read what is sent.
     pub private: bool,
     /// The endpoint, for messages.
@@ -98,7 +100,12 @@ impl Login {
             (Choice::Auto, Some(_)) => ("PLAIN", ""),
         };
         let (username, password) = (account.username.is_some(), account.password.is_some());
-        let (what, hint) = login::refused(account.shown, username, password);
+        let given = login::Given {
+            username,
+            password,
+            own: account.own,
+        };
+        let (what, hint) = login::refused(account.shown, given);
         if !offers(name) {
             let account = if username {
                 String::new()
@@ -245,6 +252,7 @@ mod tests {
         let account = Account {
             username,
             password: Some(&password),
+            own: false,
             private,
             shown: "xmpp://h:5222",
         };
@@ -295,6 +303,7 @@ mod tests {
         let account = Account {
             username: Some("a,b=c"),
             password: Some(&password),
+            own: false,
             private: true,
             shown: "xmpp://h:5222",
         };

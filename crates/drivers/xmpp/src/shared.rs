@@ -7,7 +7,7 @@ use pubgauge_net::topics::{Named, Topics};
 
 use crate::client::{Request, XmppLink};
 use crate::element::Scratch;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, split_account};
 use crate::options::XmppOptions;
 use crate::wildcard::Wildcards;
 use crate::write::Template;
@@ -59,6 +59,12 @@ impl Xmpp {
     /// Where a client is connected to.
     pub fn endpoint(&self, link: &XmppLink<'_>) -> &Endpoint {
         &self.endpoints[usize::from(link.client.place)]
+    }
+
+    /// A client's account, without its domain.
+    pub fn username<'a>(&'a self, link: &'a XmppLink<'_>) -> Option<&'a str> {
+        let own = link.own_username().map(|account| split_account(account).0);
+        own.or(self.endpoint(link).username.as_deref())
     }
 
     /// The address of the publish-subscribe service.

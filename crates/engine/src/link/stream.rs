@@ -1,12 +1,14 @@
 //! A link over two streams of bytes, such as a process's standard input and output: both its ends.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
+use pubgauge_driver::{Attempt, Clock, Driver, DriverError, OwnCertificate, Secret};
+use pubgauge_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use super::allowance::Allowance;
@@ -59,6 +61,55 @@ impl Greeting {
 struct Letter {
     password: Option<String>,
     key_passphrase: Option<String>,
+    /// Of the worker's devices that have some of their own.
+    devices: Vec<DeviceSecrets>,
+}
+
+/// The secrets of one device.
+#[derive(Serialize, Deserialize)]
+struct DeviceSecrets {
+    /// Index into the workload's devices.
+    device: u32,
+    password: Option<String>,
+    /// The file of its certificate, for messages, and both certificate and key.
+    certificate: Option<(PathBuf, String)>,
+}
+
+impl DeviceSecrets {
+    /// Those of the devices of an order.
+    fn take_from(order: &Order) -> Vec<DeviceSecrets> {
+        let devices = order.assignment.devices.iter();
+        let own = devices.filter_map(|device| {
+            let identity = order.workload.devices[*device as usize].identity.as_ref()?;
+            identity.has_secret().then(|| DeviceSecrets {
+                device: *device,
+                password: identity.password.as_ref().map(|p| p.reveal().to_owned()),
+                certificate: identity
+                    .certificate
+                    .as_ref()
+                    .map(|own| (own.file.clone(), own.pem.reveal().to_owned())),
+            })
+        });
+        own.collect()
+    }
+
+    /// Gives the devices of a workload their secrets; an identity that is not there has none.
+    fn give_all(secrets: Vec<DeviceSecrets>, workload: &mut Arc<Workload>) {
+        if secrets.is_empty() {
+            return;
+        }
+        let devices = &mut Arc::make_mut(workload).devices;
+        for own in secrets {
+            let device = devices.get_mut(own.device as usize);
+            if let Some(identity) = device.and_then(|device| device.identity.as_mut()) {
+                identity.password = own.password.map(Secret::new);
+                identity.certificate = own.certificate.map(|(file, pem)| {
+                    let pem = Secret::new(pem);
+                    Arc::new(OwnCertificate { file, pem })
+                });
+            }
+        }
+    }
 }
 
 /// The process at the other end.
@@ -138,6 +189,7 @@ fn write_commands(
     let letter = Letter {
         password: revealed(&secrets.password),
         key_passphrase: revealed(&secrets.key_passphrase),
+        devices: DeviceSecrets::take_from(order),
     };
     frames::write(&mut output, &letter)?;
     pass_on(&mut output, commands, |command| command)
@@ -241,13 +293,16 @@ pub fn serve(
 ) -> io::Result<()> {
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     frames::write(&mut output, &Greeting::of_this_program())?;
-    let Some(order) = frames::read::<Order>(&mut input)? else {
+    let Some(mut order) = frames::read::<Order>(&mut input)? else {
         return Ok(());
     };
     let letter = frames::read::<Letter>(&mut input)?;
-    let secrets = letter.map_or_else(Secrets::default, |letter| Secrets {
-        password: letter.password.map(Secret::new),
-        key_passphrase: letter.key_passphrase.map(Secret::new),
+    let secrets = letter.map_or_else(Secrets::default, |letter| {
+        DeviceSecrets::give_all(letter.devices, &mut order.workload);
+        Secrets {
+            password: letter.password.map(Secret::new),
+            key_passphrase: letter.key_passphrase.map(Secret::new),
+        }
     });
     let (reports, told) = channel::<Sent>();
     let outbox = Outbox::new(order.assignment.worker, reports);

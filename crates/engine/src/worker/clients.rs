@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Failure, Nanos, Subscription, Will, is_on_loopback,
+    Change, ClientId, ClientSpec, DriverError, Failure, Login, Nanos, Subscription, Will,
+    is_on_loopback,
 };
 use pubgauge_workload::{Exchange, Subscriber};
 
@@ -92,7 +93,11 @@ impl Worker {
         let workload = &self.context.brief.workload;
         let described = &workload.devices[device as usize];
         let mut spec = ClientSpec {
-            name: described.name.clone(),
+            name: described.client_id().to_owned(),
+            login: described
+                .identity
+                .as_ref()
+                .map_or_else(Login::default, |own| own.login()),
             will: described.will.as_deref().map(|will| Will {
                 topic: will.topic.clone(),
                 payload: will.payload.clone(),
@@ -383,7 +388,7 @@ impl Worker {
         }
     }
 
-    fn device_name(&self, device: u32) -> &str {
-        &self.context.brief.workload.devices[device as usize].name
+    fn device_name(&self, device: u32) -> String {
+        self.context.brief.workload.devices[device as usize].shown()
     }
 }

@@ -55,6 +55,8 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         }
         let own = self.protocol.client(spec)?;
         let id = ClientId(self.clients.len() as u32);
+        let identities = &mut self.shared.identities;
+        identities.note(self.clients.len(), &spec.login, self.tls.as_ref())?;
         let source = self.shared.number_of(spec.source);
         self.clients.push(FleetClient {
             source,

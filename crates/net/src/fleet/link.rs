@@ -9,6 +9,7 @@ use pubgauge_driver::{
 
 use super::broken::Broken;
 use super::client::{FleetClient, State};
+use super::identity::{Identities, Identity};
 use super::tuning::Tuning;
 use crate::endpoint::Endpoint;
 use crate::event_loop::Reports;
@@ -24,9 +25,11 @@ pub struct Shared {
     pub tuning: Tuning,
     /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
-    /// User name, unless the endpoint has one.
+    /// User name, unless the endpoint or the client has one.
     pub username: Option<String>,
+    /// Password, unless the client has one.
     pub password: Option<Secret>,
+    pub(super) identities: Identities,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
     pub now_ms: u32,
     /// Messages accepted and not settled.
@@ -123,10 +126,31 @@ impl<'a, C> ClientLink<'a, C> {
         &self.endpoint().shown
     }
 
-    /// The user name of the endpoint, else that of the target.
+    fn identity(&self) -> Option<&Identity> {
+        self.shared.identities.of(self.id.0 as usize)
+    }
+
+    /// The user name of this client alone, if it has one of its own.
+    pub fn own_username(&self) -> Option<&str> {
+        self.identity()?.username.as_deref()
+    }
+
+    /// The client's own user name, else that of the endpoint, else that of the target.
     pub fn username(&self) -> Option<&str> {
-        let own = self.endpoint().username.as_deref();
+        let shared = || self.endpoint().username.as_deref();
+        let own = self.own_username().or_else(shared);
         own.or(self.shared.username.as_deref())
+    }
+
+    /// The client's own password, else that of the target.
+    pub fn password(&self) -> Option<&Secret> {
+        let own = self.identity().and_then(|own| own.password.as_ref());
+        own.or(self.shared.password.as_ref())
+    }
+
+    /// Whether it has a certificate that no other client has.
+    pub fn has_own_certificate(&self) -> bool {
+        self.identity().is_some_and(|own| own.key.is_some())
     }
 
     /// Whether the client is in use.
@@ -152,10 +176,18 @@ impl<'a, C> ClientLink<'a, C> {
         self.report(events, change);
     }
 
+    /// The parts of a login that it has to give.
+    pub fn given(&self) -> login::Given {
+        login::Given {
+            username: self.username().is_some(),
+            password: self.password().is_some(),
+            own: self.identity().is_some(),
+        }
+    }
+
     /// Why the login was refused, and what to do, by what the client had to give.
     pub fn login_refused(&self) -> (&'static str, String) {
-        let password = self.shared.password.is_some();
-        login::refused(self.display_endpoint(), self.username().is_some(), password)
+        login::refused(self.display_endpoint(), self.given())
     }
 
     /// Has [`super::Protocol::keep_alive`] called when nothing was written for three quarters of `seconds`; never if
@@ -222,7 +254,10 @@ impl<'a, C> ClientLink<'a, C> {
     /// If it cannot begin.
     pub fn start_tls(&mut self) -> Result<(), Broken> {
         let begun = match self.tls {
-            Some(setup) => setup.begin(usize::from(self.client.place)),
+            Some(setup) => {
+                let own = self.identity().and_then(|own| own.key.as_ref());
+                setup.begin(usize::from(self.client.place), own)
+            }
             None => return Err(self.broken("TLS is not set up")),
         };
         let tls = begun.map_err(|error| self.broken(error))?;

@@ -87,7 +87,8 @@ impl<P: Protocol> TcpFleet<P> {
         let address = endpoint.address_for(source, id.0 as usize)?;
         let tls = match (&self.tls, endpoint.encryption) {
             (Some(setup), Encryption::Tls) => {
-                let begun = setup.begin(place);
+                let own = self.shared.identities.of(id.0 as usize);
+                let begun = setup.begin(place, own.and_then(|own| own.key.as_ref()));
                 Some(begun.map_err(|e| DriverError::new(format!("{}: {e}", endpoint.shown)))?)
             }
             _ => None,

@@ -1,7 +1,9 @@
 //! The certificates and the private key that a client proves itself with, in the forms in which they come. PEM and DER;
 //! keys of PKCS#8, PKCS#1 and SEC1, encrypted or not; both together in PKCS#12.
 
+use std::fmt::Display;
 use std::path::Path;
+use std::sync::Arc;
 
 use aes::{Aes128, Aes192, Aes256};
 use base64::Engine;
@@ -13,10 +15,14 @@ use des::TdesEde3;
 use md5::{Digest, Md5};
 use p12_keystore::Pkcs12Archive;
 use pkcs8::EncryptedPrivateKeyInfoRef;
-use pubgauge_driver::{Attempt, DriverError, KEY_PASSPHRASE_VARIABLE, Secret, Tls};
+use pubgauge_driver::{Attempt, DriverError, KEY_PASSPHRASE_VARIABLE, OwnCertificate, Secret, Tls};
+use rustls::ClientConfig;
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::crypto::ring;
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 /// Largest file of a certificate or a key, in bytes.
 const MOST: u64 = 1 << 20;
@@ -68,6 +74,57 @@ pub(super) fn read(tls: &Tls) -> Result<Option<Own>, DriverError> {
     Ok(Some((first.chain, key)))
 }
 
+/// The certificate and the key of one client among several, ready for handshakes.
+#[derive(Clone)]
+pub struct OwnKey {
+    resolver: Arc<dyn ResolvesClientCert>,
+    /// Sessions of this client alone: one that another client began would be of the other's identity.
+    sessions: Resumption,
+}
+
+impl OwnKey {
+    /// Reads both.
+    ///
+    /// # Errors
+    /// Why they cannot be used, and what was expected.
+    pub fn read(
+        certificate: &OwnCertificate,
+        passphrase: Option<&Secret>,
+    ) -> Result<OwnKey, DriverError> {
+        let shown = certificate.file.display();
+        let contents = Contents::of_pem(certificate.pem.reveal(), passphrase.map(Secret::reveal));
+        let contents = contents.map_err(|fault| fault.describe(&shown))?;
+        let Contents {
+            chain,
+            key: Some(key),
+        } = contents
+        else {
+            return Err(DriverError::new(format!(
+                "the private key of {shown} is missing"
+            )));
+        };
+        let provider = ring::default_provider();
+        let key = CertifiedKey::from_der(chain, key, &provider).map_err(|error| {
+            DriverError::with_hint(
+                format!("the client's certificate {shown} cannot be used: {error}"),
+                "the certificate and the private key beside it must belong together",
+            )
+        })?;
+        Ok(OwnKey {
+            resolver: Arc::new(SingleCertAndKey::from(key)),
+            sessions: Resumption::in_memory_sessions(1),
+        })
+    }
+
+    /// A configuration of all clients, as it is for this one.
+    pub(super) fn configure(&self, config: &ClientConfig) -> Arc<ClientConfig> {
+        let mut own = config.clone();
+        own.client_auth_cert_resolver = Arc::clone(&self.resolver);
+        own.resumption = self.sessions.clone();
+        Arc::new(own)
+    }
+}
+
 /// Certificates and a key of one file.
 #[derive(Default)]
 struct Contents {
@@ -83,6 +140,30 @@ enum Fault {
     WrongPassphrase,
     /// It is none of the forms, or one that is not known here.
     Odd(String),
+}
+
+impl Fault {
+    /// In words, of the file that is shown so.
+    fn describe(self, shown: &dyn Display) -> DriverError {
+        match self {
+            Fault::Locked => DriverError::with_hint(
+                format!(
+                    "the private key in {shown} is encrypted, and there is no passphrase for it"
+                ),
+                format!(
+                    "give it in the variable {KEY_PASSPHRASE_VARIABLE} or in a file: --key-passphrase-file FILE"
+                ),
+            ),
+            Fault::WrongPassphrase => DriverError::with_hint(
+                format!("the passphrase does not open the private key in {shown}"),
+                "check the passphrase; if it is right, the file is damaged",
+            ),
+            Fault::Odd(what) => DriverError::with_hint(
+                format!("{shown}: {what}"),
+                "expected certificates and keys as PEM or DER (PKCS#8, PKCS#1, SEC1), or PKCS#12",
+            ),
+        }
+    }
 }
 
 impl Contents {
@@ -103,22 +184,7 @@ impl Contents {
             Ok(text) if text.contains("-----BEGIN ") => Contents::of_pem(text, passphrase),
             _ => Contents::of_der(bytes, passphrase),
         };
-        contents.map_err(|fault| match fault {
-            Fault::Locked => DriverError::with_hint(
-                format!("the private key in {shown} is encrypted, and there is no passphrase for it"),
-                format!(
-                    "give it in the variable {KEY_PASSPHRASE_VARIABLE} or in a file: --key-passphrase-file FILE"
-                ),
-            ),
-            Fault::WrongPassphrase => DriverError::with_hint(
-                format!("the passphrase does not open the private key in {shown}"),
-                "check the passphrase; if it is right, the file is damaged",
-            ),
-            Fault::Odd(what) => DriverError::with_hint(
-                format!("{shown}: {what}"),
-                "expected certificates and keys as PEM or DER (PKCS#8, PKCS#1, SEC1), or PKCS#12",
-            ),
-        })
+        contents.map_err(|fault| fault.describe(&shown))
     }
 
     fn of_pem(text: &str, passphrase: Option<&str>) -> Result<Contents, Fault> {

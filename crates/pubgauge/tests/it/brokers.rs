@@ -2,7 +2,10 @@
 
 use crate::common;
 
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use pubgauge_testing::free_port;
 use pubgauge_testing::mosquitto::Mosquitto;
@@ -332,4 +335,143 @@ fn two_reference_brokers_that_run_already() {
         };
         assert_eq!(of("connections"), [5, 5]);
     }
+}
+
+/// Three nats-servers on loopback that are one cluster.
+struct NatsCluster {
+    nodes: Vec<Child>,
+    /// Ports of clients and of the monitor, node by node.
+    ports: Vec<[u16; 2]>,
+    _folder: tempfile::TempDir,
+}
+
+impl NatsCluster {
+    fn start() -> NatsCluster {
+        let routes = free_port();
+        let folder = tempfile::tempdir().unwrap();
+        // Its own notes of who connects would cross, too.
+        let file = folder.path().join("nats.conf");
+        std::fs::write(&file, "no_sys_acc: true\n").unwrap();
+        let mut cluster = NatsCluster {
+            nodes: Vec::new(),
+            ports: Vec::new(),
+            _folder: folder,
+        };
+        for node in 0..3 {
+            let [port, monitor] = [free_port(), free_port()];
+            let own = if node == 0 { routes } else { free_port() };
+            let line = format!(
+                "-a 127.0.0.1 -p {port} -m {monitor} --cluster_name c --cluster nats://127.0.0.1:{own} --routes nats://127.0.0.1:{routes}"
+            );
+            let started = Command::new("nats-server")
+                .arg("-c")
+                .arg(&file)
+                .args(argv(&line))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            let started = started.expect("these tests need nats-server (apt install nats-server)");
+            cluster.nodes.push(started);
+            cluster.ports.push([port, monitor]);
+        }
+        let end = Instant::now() + Duration::from_secs(60);
+        while (0..3).any(|node| cluster.routes(node).len() < 2) {
+            assert!(Instant::now() < end, "no cluster of nats-servers");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        cluster
+    }
+
+    /// The routes of a node as it tells them.
+    fn routes(&self, node: usize) -> Vec<Value> {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.ports[node][1]))?;
+            stream.write_all(b"GET /routez HTTP/1.0\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = ask().unwrap_or_default();
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let told: Value = serde_json::from_str(body).unwrap_or_default();
+        told["routes"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Messages that have crossed from one node to another.
+    fn crossed(&self) -> u64 {
+        let all = (0..3).flat_map(|node| self.routes(node));
+        all.map(|route| count(&route, "in_msgs")).sum()
+    }
+
+    fn address(&self) -> String {
+        let nodes = self
+            .ports
+            .iter()
+            .map(|[port, _]| format!("nats://127.0.0.1:{port}"));
+        nodes.collect::<Vec<_>>().join("+")
+    }
+}
+
+impl Drop for NatsCluster {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            let _ = node.kill();
+            let _ = node.wait();
+        }
+    }
+}
+
+/// Publishers and subscribers on different nodes: each message is delivered to both subscribers, and the servers saw as
+/// many cross as the plan says.
+#[test]
+fn three_nodes_of_a_cluster_carry_one_load() {
+    let place = Place::new();
+    let cluster = NatsCluster::start();
+    let address = cluster.address();
+    let study = STUDY.replace("brokers = 3", "cluster = true");
+    place.write("study.toml", study);
+    let crossing =
+        "8 of 12 paths from a publisher's topic to a subscriber cross from one node to another";
+    let plan = place
+        .run(&["plan", "study.toml", "--on", &address])
+        .exits(0);
+    let words = plan.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(crossing), "{words}");
+    let before = cluster.crossed();
+    place.run(&["run", "study.toml", "--on", &address, "--out", "run"]);
+    place.is_clean();
+    let trial = place.trial("run");
+    is_exact(&trial);
+    // A connection for each client, whatever it hears.
+    assert_eq!(count(&trial, "connections.made"), 8);
+    let connections = brokers(&trial).iter().map(|b| count(b, "connections"));
+    assert_eq!(connections.collect::<Vec<_>>(), [2, 3, 3]);
+    // Two publishers are at each node, in turn. What begins at the first, which has no subscriber, goes to both others;
+    // what begins at these goes to the other of them: four crossings for three messages, but for the sentinels, which
+    // some paths get more often.
+    let sentinels = count(&trial, "sentinels");
+    let paced = count(&trial, "published") + count(&trial, "warm_up.published");
+    let crossed = (cluster.crossed() - before) as f64;
+    let expected = (paced + sentinels) as f64 * 4.0 / 3.0;
+    assert!(
+        (crossed - expected).abs() <= sentinels as f64 + 4.0,
+        "{crossed} crossed, not {expected} (with {sentinels} sentinels)"
+    );
+
+    // Servers that know nothing of each other are no cluster, and those that pubgauge starts are none.
+    let apart = [Mosquitto::start(), Mosquitto::start()];
+    let both = format!("{}+{}", apart[0].address(), apart[1].address());
+    let mut args = vec!["run", "study.toml", "--on", &both, "--out", "apart"];
+    args.extend(["--set", "phases.ready-within=4s"]);
+    place.run(&args).exits(2);
+    assert_eq!(verdict(&place.trial("apart")), "broken");
+    place
+        .run(&["plan", "study.toml", "--on", "mosquitto", "--brokers", "2"])
+        .exits(3)
+        .assert_says("at the addresses of its nodes");
+    place
+        .run(&["plan", "study.toml", "--on", "mqtt://127.0.0.1:1"])
+        .exits(3)
+        .assert_says("a cluster of 1 is not possible")
+        .assert_says("study.toml:7:11");
 }

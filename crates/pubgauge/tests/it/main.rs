@@ -19,6 +19,7 @@ mod first_commands;
 mod folder;
 mod hostile;
 mod hosts;
+mod identities;
 mod install;
 mod interruptions;
 mod kubernetes;

@@ -7,6 +7,7 @@ use pubgauge_quantities::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::identities::IdentitiesFile;
 use super::payload::PayloadFile;
 use super::presence::PresenceFile;
 use super::search::OrFind;
@@ -46,6 +47,8 @@ pub struct FlowFile {
     pub publish_as: Option<String>,
     /// Names the connections of the subscribers, as `publish-as`.
     pub subscribe_as: Option<String>,
+    /// Who the clients are to the system; made-up names and the login of the command line if absent.
+    pub identities: Option<IdentitiesFile>,
     /// How big messages are, header (16 B) included.
     #[schemars(with = "Option<OrFind<PayloadFile>>")]
     pub payload: Option<PayloadFile>,

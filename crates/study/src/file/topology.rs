@@ -12,4 +12,7 @@ pub struct TopologyFile {
     /// in which the workload first names it, modulo `brokers`.
     #[schemars(range(min = 1, max = 64))]
     pub brokers: Option<u32>,
+    /// The addresses of a system, joined by `+`, are the nodes of one cluster: publishers and subscribers are dealt out to
+    /// them, and what is published at one is expected at all; false if absent.
+    pub cluster: Option<bool>,
 }

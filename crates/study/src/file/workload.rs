@@ -50,6 +50,11 @@ impl WorkloadFile {
         self.topology.brokers.or(study.brokers)
     }
 
+    /// Whether the brokers are nodes of one cluster.
+    pub(crate) fn is_cluster(&self, study: &TopologyFile) -> bool {
+        self.topology.cluster.or(study.cluster).unwrap_or(false)
+    }
+
     /// How the client works, the study's where the workload says nothing.
     pub(crate) fn client(&self, study: &ClientFile) -> ClientFile {
         self.client.merge_over(study)

@@ -14,6 +14,8 @@ use crate::file::TraceFile;
 /// The traces of a study.
 pub(crate) struct Traces<'a> {
     files: &'a BTreeMap<String, TraceFile>,
+    /// The folder that relative paths start from.
+    pub(super) folder: &'a Path,
     sources: HashMap<String, TraceSource>,
     /// Held so that workers need not read them again.
     pub(crate) open: Vec<Arc<Trace>>,
@@ -31,6 +33,7 @@ impl<'a> Traces<'a> {
     pub(crate) fn new(files: &'a BTreeMap<String, TraceFile>, folder: &'a Path) -> Self {
         let mut traces = Traces {
             files,
+            folder,
             sources: HashMap::new(),
             open: Vec::new(),
             devices: HashMap::new(),
@@ -149,7 +152,7 @@ pub(crate) fn unset_variables(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `${NAME}` replaced by the environment.
-fn substituted(text: &str) -> Result<String, String> {
+pub(super) fn substituted(text: &str) -> Result<String, String> {
     let mut done = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {

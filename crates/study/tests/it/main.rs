@@ -4,6 +4,7 @@ mod claims;
 mod compare;
 mod counts;
 mod crossing;
+mod identities;
 mod network;
 mod papers;
 mod plans;

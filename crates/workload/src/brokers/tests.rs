@@ -241,3 +241,86 @@ fn a_hundred_thousand_publishers_divide_well() {
         assert!((16_660..16_680).contains(&of(broker)), "{}", of(broker));
     }
 }
+
+/// Of so many pairs: each of the nodes' pairs has its share, all cross where there are few, and who hears whom stays.
+#[test]
+fn a_cluster_carries_every_pair_of_nodes() {
+    for (nodes, pairs) in [(3, 9), (2, 8), (4, 16), (3, 2)] {
+        let topic = |n: u32| vec![format!("t/{n}")];
+        let subscribers = (0..pairs).map(|n| (topic(n), None));
+        let plain = workload(vec![flow(
+            (0..pairs).map(topic).collect(),
+            subscribers.collect(),
+        )]);
+        let dealt = plain.dealt_over(nodes).expect("nodes");
+        let mut carried: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let (of_flow, broker) = (&dealt.flows[0], |device: u32| {
+            dealt.devices[device as usize].broker
+        });
+        for (publisher, subscriber) in of_flow.publishers.iter().zip(&of_flow.subscribers) {
+            *carried
+                .entry((broker(publisher.device), broker(subscriber.device)))
+                .or_default() += 1;
+        }
+        let crossing: u32 = carried
+            .iter()
+            .filter(|((from, to), _)| from != to)
+            .map(|(_, count)| count)
+            .sum();
+        if pairs % (nodes * nodes) == 0 {
+            assert_eq!(carried.len() as u32, nodes * nodes);
+            assert!(
+                carried.values().all(|n| *n == pairs / (nodes * nodes)),
+                "{carried:?}"
+            );
+        } else {
+            assert_eq!(crossing, pairs, "{carried:?}");
+        }
+        let audience = dealt.check().expect("sound");
+        let streams = |audience: &Audience| -> Vec<_> {
+            audience
+                .parties
+                .iter()
+                .map(|party| party.streams.clone())
+                .collect()
+        };
+        assert_eq!(streams(&audience), streams(&plain.check().expect("sound")));
+        assert_eq!(
+            dealt.crossings(&audience),
+            (u64::from(pairs), u64::from(crossing))
+        );
+    }
+}
+
+#[test]
+fn crossings_are_those_of_each_path() {
+    let publishers = (0..7).map(|n| topics(n..n + 1 + n % 3));
+    let publishers: Vec<Vec<String>> = publishers.collect();
+    let hears = |filters: &[&str]| filters.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>();
+    let subscribers = [&["#"][..], &["t/1", "t/4"], &["t/+"], &["t/3"], &["u/#"]];
+    let subscribers = subscribers.map(|filters| (hears(filters), None));
+    let members = [(); 2].map(|()| (hears(&["t/#"]), Some("g".to_owned())));
+    let all: Vec<_> = subscribers.into_iter().chain(members).collect();
+    let dealt = workload(vec![flow(publishers, all)])
+        .dealt_over(3)
+        .expect("nodes");
+    let audience = dealt.check().expect("sound");
+    let node = |device: u32| dealt.devices[device as usize].broker;
+    let (mut paths, mut crossing) = (0, 0);
+    for party in audience
+        .parties
+        .iter()
+        .filter(|party| party.group.is_none())
+    {
+        let subscriber = &dealt.flows[0].subscribers[party.members[0].1 as usize];
+        for stream in party.streams.iter().cloned().flatten() {
+            let info = audience.streams[stream as usize];
+            let publisher = &dealt.flows[0].publishers[info.publisher as usize];
+            paths += 1;
+            crossing += u64::from(node(publisher.device) != node(subscriber.device));
+        }
+    }
+    assert!(crossing > 0 && crossing < paths);
+    assert_eq!(dealt.crossings(&audience), (paths, crossing));
+    assert_eq!(dealt.dealt_over(1).unwrap_err(), PlacementError::Nodes(1));
+}

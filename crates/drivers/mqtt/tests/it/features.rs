@@ -225,6 +225,28 @@ fn properties_and_aliases(port: u16) {
     assert_eq!(told, expected);
 }
 
+/// Each message comes with the identifier of its subscription: the driver ends a connection on which one does not.
+#[test]
+fn subscription_identifiers_come_with_each_message() {
+    on_both(|port| {
+        for reliability in [Reliability::AtMostOnce, Reliability::ExactlyOnce] {
+            let mut settings = reliable("5", reliability);
+            native(&mut settings, "subscription-identifier", 300.into());
+            let mut rig = on(port, settings);
+            let s = rig.named("s");
+            rig.subscribe(s, "identified/#");
+            rig.subscribe_shared(s, "shared/+", Some("g"));
+            let p = rig.named("p");
+            for name in ["identified/a", "shared/a"] {
+                let topic = rig.fleet.advertise(p, name).unwrap();
+                rig.publish(p, topic, 0, 40);
+            }
+            rig.until("both", |seen| seen.delivered == 2);
+            assert!(rig.seen.failed.is_empty(), "{:?}", rig.seen.failed);
+        }
+    });
+}
+
 /// 3.1.1 has no groups, but both brokers have; with MQTT 5 `pubgauge check` shows it.
 #[test]
 fn a_group_shares_the_messages_under_3_1_1_too() {

@@ -385,6 +385,8 @@ fn a_connect_says_what_the_settings_say() {
                 ("a/+", QoS::ExactlyOnce, true)
             );
             assert_eq!(options.retain_handling as u8, 2);
+            let identifier = s.properties.number(PropertyId::SubscriptionIdentifier);
+            assert_eq!(identifier, Some(268_435_455));
             peer_suback(s.packet_id)
         });
         // In the order asked for: granted less, then refused.
@@ -417,6 +419,8 @@ fn a_connect_says_what_the_settings_say() {
             );
             let pairs: Vec<_> = p.properties.user_properties().collect();
             assert_eq!(pairs, [("k", "v"), ("l", "w")]);
+            assert_eq!(p.properties.text(PropertyId::ContentType), Some("a/cbor"));
+            assert_eq!(p.properties.text(PropertyId::ResponseTopic), Some("r/1"));
         });
     });
     fn peer_suback(packet_id: u16) {
@@ -432,6 +436,9 @@ fn a_connect_says_what_the_settings_say() {
     native(&mut settings, "subscribe-qos", 2.into());
     native(&mut settings, "no-local", true.into());
     native(&mut settings, "retain-handling", 2.into());
+    native(&mut settings, "subscription-identifier", 268_435_455.into());
+    native(&mut settings, "content-type", "a/cbor".into());
+    native(&mut settings, "response-topic", "r/1".into());
     let target = Target {
         username: Some("user".into()),
         password: Some(Secret::new("secret")),
@@ -552,6 +559,49 @@ fn an_error_in_a_pubcomp_rejects_the_message() {
     server.join().unwrap();
 }
 
+/// A server without subscription identifiers says so in its CONNACK; one that then leaves them out breaks the protocol.
+#[test]
+fn messages_without_their_subscription_identifier_are_told() {
+    for granted in [false, true] {
+        let (port, server) = scripted(move |listener| {
+            let mut peer = Peer::accept(&listener, Version::V5);
+            peer.welcome(false, &[Property::SubscriptionIdentifierAvailable(granted)]);
+            if granted {
+                let packet_id = peer.next(|p| match p {
+                    Packet::Subscribe(s) => s.packet_id,
+                    other => panic!("{other:?}"),
+                });
+                peer.send(Packet::SubAck(SubAck {
+                    packet_id,
+                    codes: &[0],
+                    ..SubAck::default()
+                }));
+                // Topic `t`, no properties, one byte.
+                peer.raw(&[0x30, 5, 0, 1, b't', 0, 9]);
+            }
+            peer.until_closed();
+        });
+        let mut settings = common::version("5");
+        native(&mut settings, "subscription-identifier", 7.into());
+        let mut rig = on(port, settings);
+        let c = rig.fleet.connect(&Rig::spec("c")).unwrap();
+        if granted {
+            rig.until("connected", |s| !s.connected.is_empty());
+            let filter = Subscription::matching("t");
+            rig.fleet.subscribe(c, &filter).unwrap();
+        }
+        rig.until("failed", |s| s.failed.len() == 1);
+        let said = if granted {
+            "without the Subscription Identifier"
+        } else {
+            "does not support subscription identifiers"
+        };
+        assert!(rig.seen.failed[0].1.contains(said), "{:?}", rig.seen.failed);
+        drop(rig);
+        server.join().unwrap();
+    }
+}
+
 #[test]
 fn what_the_server_grants_is_told() {
     let (port, server) = scripted(move |listener| {
@@ -562,11 +612,12 @@ fn what_the_server_grants_is_told() {
                 Property::ReceiveMaximum(5),
                 Property::TopicAliasMaximum(3),
                 Property::ServerKeepAlive(10),
+                Property::SessionExpiryInterval(90),
             ],
         );
         peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
     });
-    let mut settings = reliable("5", Reliability::AtLeastOnce);
+    let mut settings = durable("5", Reliability::AtLeastOnce);
     native(&mut settings, "topic-alias", 200.into());
     let mut rig = on(port, settings);
     let c = rig.named("c");
@@ -581,6 +632,7 @@ fn what_the_server_grants_is_told() {
             ("in-flight", 20, 5),
             ("native.mqtt.topic-alias", 200, 3),
             ("keep-alive-s", 60, 10),
+            ("session-expiry-s", 3600, 90),
         ]
     );
     rig.disconnect(c);
