@@ -101,7 +101,7 @@ fn nats_disconnects_who_is_too_far_behind() {
     let slow = one_of_three(
         &place,
         "strict",
-        "payload = \"64KiB\"\nrate = \"300/s\"",
+        "payload = \"16KiB\"\nrate = \"500/s\"",
         "",
     );
     assert_eq!(count(&slow, "disconnects"), 1, "{slow}");
