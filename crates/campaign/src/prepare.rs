@@ -346,10 +346,26 @@ fn refused_presence(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported
     })
 }
 
+/// The first of a trial's flows with slow subscribers whose driver cannot have such, and why.
+fn refused_slow(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let all: Vec<&Settings> = trial.all_settings().collect();
+    trial.workload.flows.iter().find_map(|flow| {
+        let slow = flow.subscribers.iter().any(|s| s.takes.is_some());
+        let bounds = chosen.driver.bounds_reading(all[flow.settings as usize]);
+        let reason = bounds.err().filter(|_| slow)?;
+        Some(Unsupported {
+            setting: "slow".into(),
+            value: flow.name.clone(),
+            reason,
+        })
+    })
+}
+
 /// The first subscription of a trial that its system does not support, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
-    if let Some(unsupported) = refused_presence(trial, chosen) {
-        return Some(unsupported);
+    let of_devices = refused_presence(trial, chosen).or_else(|| refused_slow(trial, chosen));
+    if of_devices.is_some() {
+        return of_devices;
     }
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let all: Vec<&Settings> = trial.all_settings().collect();

@@ -79,6 +79,13 @@ impl Driver for CollectDriver {
         MqttDriver.carries(&asked.rest, target)
     }
 
+    fn bounds_reading(&self, settings: &Settings) -> Result<(), String> {
+        if Asked::read(settings).collects() {
+            return Err("a collector takes all that comes".into());
+        }
+        MqttDriver.bounds_reading(settings)
+    }
+
     fn rejection(&self, code: u16) -> String {
         MqttDriver.rejection(code)
     }

@@ -115,6 +115,16 @@ pub trait Driver: Send + Sync {
         Identification::none("its clients do not log in")
     }
 
+    /// Whether reading from one client's connection can be stopped ([`Fleet::take_at_most`]) under `settings`, so that the
+    /// system sees a subscriber that is slow; pure, like [`Driver::resolve`]. The default: it cannot.
+    ///
+    /// # Errors
+    /// Why not.
+    fn bounds_reading(&self, settings: &Settings) -> Result<(), String> {
+        let _ = settings;
+        Err("its driver cannot stop reading from one client's connection".into())
+    }
+
     /// How clients of a system like `target` reach each other; through a server by default.
     fn topology(&self, target: &Target) -> Topology {
         let _ = target;

@@ -527,6 +527,20 @@ pub trait Fleet {
     /// Only what ends the whole fleet. Trouble of one client is [`Change::Failed`].
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError>;
 
+    /// Bounds what is taken from one client's connection: after so many more deliveries nothing is read from it, as by an
+    /// application that is busy, until the bound is set again; `None`, with which each connection begins: all that comes. What
+    /// the client sends is not held back, and other clients are read from as ever. A unit of the protocol that has several
+    /// messages is delivered whole. A client without a connection has no bound.
+    ///
+    /// # Errors
+    /// Where [`crate::Driver::bounds_reading`] says that it cannot, which is the default.
+    fn take_at_most(&mut self, client: ClientId, messages: Option<u32>) -> Result<(), DriverError> {
+        let _ = (client, messages);
+        Err(DriverError::new(
+            "this driver cannot stop reading from one client's connection",
+        ))
+    }
+
     /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first. An
     /// unfinished exactly-once handshake is cut off; [`Fleet::unsettled`] counts such messages before.
     fn disconnect(&mut self, client: ClientId);

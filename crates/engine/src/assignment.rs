@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
-use pubgauge_driver::{Mark, Travel};
+use pubgauge_driver::{Mark, Nanos, Travel};
 use pubgauge_setup::ClientSetup;
 use pubgauge_workload::audience::covering;
 use pubgauge_workload::presence::Presence;
@@ -264,6 +264,15 @@ impl Brief {
         }
     }
 
+    /// Time that a device's application takes for each message, ns, where it is a slow subscriber.
+    pub fn takes(&self, device: u32) -> Option<Nanos> {
+        let mut links = self.links(device).iter().filter(|link| link.subscribes);
+        links.find_map(|link| {
+            let party = self.audience.party_of(link.flow, link.index);
+            self.audience.parties[party as usize].takes
+        })
+    }
+
     /// When a device is connected; `None`: throughout.
     pub fn presence_of(&self, device: u32) -> Option<&Presence> {
         let mut links = self.links(device).iter();
@@ -436,15 +445,17 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
     assignments
 }
 
-/// For each stream, how many workers have parties that hear it.
+/// For each stream, how many workers have parties that hear it, without slow ones.
 pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
     let mut spread = vec![0u16; brief.stream_count() as usize];
     for assignment in assignments {
         let links = assignment.devices.iter().flat_map(|d| brief.links(*d));
-        let heard = links.filter(|link| link.subscribes).flat_map(|link| {
+        let parties = links.filter(|link| link.subscribes).map(|link| {
             let party = brief.audience.party_of(link.flow, link.index);
-            brief.audience.parties[party as usize].streams.iter()
+            &brief.audience.parties[party as usize]
         });
+        let heard = parties.filter(|party| !party.is_slow());
+        let heard = heard.flat_map(|party| party.streams.iter());
         let parties = covering(heard, spread.len());
         for (workers, parties) in spread.iter_mut().zip(parties) {
             *workers += u16::from(parties > 0);

@@ -22,7 +22,7 @@ pub struct Context {
     pub epoch: Nanos,
     /// Bodies of messages.
     pub filler: Arc<Filler>,
-    /// For each stream, how many workers have parties that hear it.
+    /// For each stream, how many workers have parties that hear it, without slow ones.
     pub spread: Arc<[u16]>,
     /// Groups with members on several workers, as indices into the audience's parties.
     pub apart: Arc<[u32]>,

@@ -30,6 +30,7 @@ pub mod recording;
 mod reports;
 mod sending;
 pub mod series;
+mod slow;
 pub mod times;
 pub mod timetable;
 pub mod usage;

@@ -47,6 +47,10 @@ pub struct FlowCounters {
     pub unique: u64,
     /// Deliveries of measured messages that were passed over, and have not come since.
     pub passed_over: u64,
+    /// Deliveries that the measured messages should cause to slow subscribers.
+    pub slow_expected: u64,
+    /// First deliveries of measured messages to slow subscribers.
+    pub slow_unique: u64,
     /// Tokens of the flow's window that it holds and has not used.
     pub unused: u64,
     /// Accepted measured messages that the system has neither acknowledged nor rejected, where it acknowledges.
@@ -84,6 +88,8 @@ pub struct Live {
     pub under_way: u64,
     /// Deliveries of measured messages that have not come although something later has.
     pub passed_over: u64,
+    /// Deliveries of measured messages to slow subscribers that have not come.
+    pub slow_missing: u64,
     /// Measured messages that the system has neither acknowledged nor rejected, and may still.
     pub unacknowledged: u64,
     /// Answers to measured questions that have not come.
@@ -121,6 +127,7 @@ impl Live {
     pub fn add_up<'a>(workers: impl Iterator<Item = &'a LiveCounters>, again: u64) -> Live {
         let mut live = Live::default();
         let (mut expected, mut unique, mut passed_over) = (0, 0, 0);
+        let (mut slow_expected, mut slow_unique) = (0, 0);
         for worker in workers {
             live.connected += worker.connected;
             live.lost += worker.lost;
@@ -139,12 +146,15 @@ impl Live {
                 expected += flow.expected;
                 unique += flow.unique;
                 passed_over += flow.passed_over;
+                slow_expected += flow.slow_expected;
+                slow_unique += flow.slow_unique;
             }
         }
         // Workers do not report at the same moment: a delivery may be known before its publication.
         let missing = u64::saturating_sub(expected, u64::saturating_sub(unique, again));
         live.under_way = missing.saturating_sub(passed_over);
         live.passed_over = passed_over.min(missing);
+        live.slow_missing = u64::saturating_sub(slow_expected, slow_unique);
         live
     }
 }

@@ -3,6 +3,7 @@
 mod away;
 mod bodies;
 mod events;
+mod slow;
 mod under_way;
 
 use std::ops::RangeInclusive;
@@ -25,6 +26,7 @@ use crate::parts::{self, FlowParts, Parts};
 use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections, Traffic};
 use crate::reports::Outbox;
 use crate::series::{Cuts, Passed, Totals};
+use crate::slow::SlowLog;
 use crate::times::Measure;
 use crate::timetable::Timetable;
 use crate::window::Progress;
@@ -54,6 +56,8 @@ struct ReceivingClient {
     /// When it was back from its last absence, since the epoch: the largest number while it is coming back, 0 if it never was
     /// away.
     back_at: Nanos,
+    /// Time that its application takes for each message, ns, where it is slow.
+    takes: Option<Nanos>,
     /// How often it was away.
     absences: u32,
     /// Nothing has come to it since it was back.
@@ -110,6 +114,9 @@ pub struct Receiving {
     /// The system keeps nothing for subscribers that are away.
     forgets: bool,
     absences: AbsenceLog,
+    /// Some of its clients are slow.
+    any_slow: bool,
+    pub(crate) slow: SlowLog,
     /// Acknowledgements by client, where clients come and go.
     answers: Vec<u64>,
     /// Arrival time of what is being reported, since the epoch.
@@ -217,6 +224,8 @@ struct FlowIn {
     /// that were therefore expected in vain.
     rejected: u64,
     rejected_deliveries: u64,
+    /// Likewise to slow subscribers.
+    rejected_slow: u64,
     /// Deliveries that warm-up messages were expected to cause in vain.
     warm_up_rejected_deliveries: u64,
     /// Rejected messages by code: those that are not measured, and measured ones.
@@ -352,6 +361,7 @@ impl Receiving {
                 device: *device,
                 parties: parties_of.get(device).cloned().unwrap_or_default().into(),
                 responds: brief.responds(*device),
+                takes: brief.takes(*device),
                 ..ReceivingClient::default()
             })
             .collect();
@@ -372,6 +382,8 @@ impl Receiving {
             ledger: Ledger::default(),
             forgets: session != Some(Session::Durable),
             absences: AbsenceLog::default(),
+            any_slow: devices.iter().any(|device| brief.takes(*device).is_some()),
+            slow: SlowLog::default(),
             answers: vec![0; brief.counted_clients(assignment)],
             progress: Progress::default(),
             now: 0,
@@ -478,7 +490,11 @@ impl Receiving {
                 manner,
                 ..
             } = early;
-            self.message(client, flow, header, &payload, manner);
+            if self.takes(client).is_some() {
+                self.slow_message(client, flow, header, &payload);
+            } else {
+                self.message(client, flow, header, &payload, manner);
+            }
             self.now = now;
         }
     }
@@ -543,6 +559,7 @@ impl Receiving {
             counted.unique = flow.counts.messages.unique;
             counted.passed_over = flow.counts.passed_over;
             counted.answered = flow.counts.answered;
+            counted.slow_unique = flow.counts.slow.taken + flow.counts.slow.behind;
             counted.unacknowledged = counted.unacknowledged.saturating_sub(flow.settled());
         }
         counters.unproven = self.unproven.len() as u64;
@@ -586,7 +603,9 @@ impl Receiving {
     /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from
     /// and to, clock time.
     pub fn finish_gaps(&mut self, end: Nanos) -> Vec<(Nanos, Nanos)> {
-        if !self.receives() {
+        // Of slow subscribers alone nobody expects that something comes all the time.
+        let slow = |member: &Member| self.brief.audience.parties[member.party as usize].is_slow();
+        if self.parties.iter().all(slow) {
             return Vec::new();
         }
         let end = end.saturating_sub(self.epoch);
@@ -666,7 +685,13 @@ impl Receiving {
             let party = &self.brief.audience.parties[member.party as usize];
             (member.party, party.members[0], passed)
         });
-        std::mem::take(&mut self.party_times).finish(parties)
+        let mut recording = std::mem::take(&mut self.party_times).finish(parties);
+        let slow = |party: u32| self.brief.audience.parties[party as usize].is_slow();
+        recording.of.retain(|of| !slow(of.party));
+        recording.count -= (self.parties.iter())
+            .filter(|member| slow(member.party))
+            .count() as u64;
+        recording
     }
 
     /// The deliveries of each burst, flow by flow.
@@ -696,6 +721,7 @@ impl Receiving {
         for (account, unique) in self.ledger.unique() {
             if let (Kind::Measured, Some(flow)) = (account.kind, self.brief.flow_of(account.stream))
                 && !self.gathered.has(account.party)
+                && !(self.any_slow && self.brief.audience.parties[account.party as usize].is_slow())
             {
                 self.flows[flow].counts.distinct += u64::from(unique);
             }
@@ -717,6 +743,7 @@ impl Receiving {
             sent.messages.untaken_deliveries += flow.rejected_deliveries;
             sent.messages.published -= flow.rejected;
             sent.messages.expected -= flow.rejected_deliveries;
+            sent.slow.expected -= flow.rejected_slow;
             sent.warm_up_expected -= flow.warm_up_rejected_deliveries;
         }
         std::mem::take(&mut self.series)

@@ -15,6 +15,7 @@ pub use crate::message_counts::MessageCounts;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
 use crate::series::Totals;
+pub use crate::slow::{SlowParty, SlowRecording};
 use crate::usage::Usage;
 
 /// The observations of one worker.
@@ -86,6 +87,8 @@ pub struct Recording {
     pub connecting: ConnectRecording,
     /// Clients that came and went as the workload has it.
     pub presence: PresenceRecording,
+    /// Its slow subscribers.
+    pub slow: SlowRecording,
     /// Failures of its clients, each once, in order; at most [`crate::failures::Failures::MOST`].
     pub failures: Vec<ClientFailure>,
     /// Failures beyond these.
@@ -159,6 +162,20 @@ counts! {
 }
 
 counts! {
+    /// Measured messages to slow subscribers.
+    pub struct SlowCounts {
+        /// Deliveries that the accepted messages should cause.
+        pub expected: u64,
+        /// First deliveries within the measurement.
+        pub taken: u64,
+        /// First deliveries after its end, when those who were slow took what had been kept for them as fast as it came.
+        pub behind: u64,
+        /// Deliveries of messages that the subscriber had.
+        pub duplicated: u64,
+    }
+}
+
+counts! {
     /// The observations of one worker of one flow.
     pub struct FlowRecording {
         /// All of the measurement.
@@ -169,6 +186,8 @@ counts! {
         pub too_large: u64,
         /// Of those refused, messages that a full queue of the client's side let fall.
         pub dropped: u64,
+        /// Deliveries to slow subscribers, which are among no others.
+        pub slow: SlowCounts,
         /// Accepted measured messages that the system has neither acknowledged nor rejected, where it
         /// acknowledges.
         pub unacknowledged: u64,
@@ -275,6 +294,7 @@ pub(crate) mod tests {
             exhausted: BTreeSet::new(),
             connecting: ConnectRecording::default(),
             presence: PresenceRecording::default(),
+            slow: SlowRecording::default(),
             failures: Vec::new(),
             more_failures: 0,
         }

@@ -497,6 +497,8 @@ impl Sending {
                         counts.never_acknowledged += u64::from(!outlet.acknowledged);
                         let expected = u64::from(self.brief.audience.fan_out(stream));
                         counts.messages.expected += expected;
+                        let slow = self.brief.audience.slow_fan_out(stream);
+                        counts.slow.expected += u64::from(slow);
                         let mut number = 0;
                         if let Some(parts) = &mut self.parts[state.flow as usize] {
                             number = parts.number(intended);
@@ -574,6 +576,7 @@ impl Sending {
             counted.asked = u64::from(asks) * flow.messages.published;
             counted.offered = flow.messages.offered;
             counted.expected = flow.messages.expected;
+            counted.slow_expected = flow.slow.expected;
             counted.unused = *tokens;
             let answered = flow.messages.published - flow.never_acknowledged;
             counted.unacknowledged = u64::from(self.acknowledges) * answered;

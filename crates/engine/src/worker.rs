@@ -2,6 +2,7 @@
 
 pub mod clients;
 mod presence;
+mod slow;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -16,6 +17,7 @@ use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 
 use self::presence::Presences;
+use self::slow::SlowClients;
 use crate::assignment::Assignment;
 use crate::bursts::BurstRecording;
 use crate::connecting::{Connections, TurnedAway};
@@ -130,6 +132,7 @@ pub struct Worker {
     heart: Option<Heartbeat>,
     reconnects: VecDeque<(Nanos, ClientId)>,
     presences: Presences,
+    slow: SlowClients,
     made: u64,
     lost: u64,
     remade: u64,
@@ -186,6 +189,8 @@ impl Worker {
         }
         let receiving = Receiving::new(&context, &assignment);
         let ready_within = context.brief.workload.phases.ready_within;
+        let mut devices = assignment.devices.iter();
+        let slow = devices.any(|device| context.brief.takes(*device).is_some());
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
             heart,
@@ -224,6 +229,7 @@ impl Worker {
             usage: None,
             reconnects: VecDeque::new(),
             presences: Presences::default(),
+            slow: SlowClients::new(slow),
             made: 0,
             lost: 0,
             remade: 0,
@@ -271,10 +277,14 @@ impl Worker {
             self.come_and_go(now);
             until = until.min(self.presences.next_at());
         }
+        until = until.min(self.pace_slow(now));
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.into());
             return true;
+        }
+        if !self.receiving.slow.delivered.is_empty() {
+            self.note_taken();
         }
         if !self.receiving.changes.is_empty() {
             self.take_changes();
@@ -564,6 +574,7 @@ impl Worker {
             [false, true].map(|measured| self.receiving.rejections(measured));
         let missed = self.receiving.count_missed(self.table);
         let parties = self.receiving.finish_parties(&missed);
+        let slow = self.receiving.finish_slow();
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
@@ -603,6 +614,7 @@ impl Worker {
             exhausted: std::mem::take(&mut self.exhausted),
             connecting: self.connections.finish(),
             presence: self.receiving.finish_presence(),
+            slow,
             failures: failures.each,
             more_failures: failures.more,
         };

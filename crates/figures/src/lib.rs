@@ -7,7 +7,8 @@
 //! - [`criterion`]: criteria, and [`rule`]: claims, as a study asks for them.
 //! - [`claim`], [`comparison`], [`search`], [`studies`]: outcomes of claims, comparisons, searches, several studies.
 //! - [`on_request`]: system calls, and what crossed an interface.
-//! - [`group`]: how members of groups shared messages; [`party`]: subscribers and groups, the worst of which are named.
+//! - [`group`]: how members of groups shared messages; [`party`]: subscribers and groups, the worst of which are named;
+//!   [`slow`]: slow subscribers.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`network`]: traffic of emulated networks; [`processors`]: how many there are; [`processor_shares`]: shares of them.
 //! - [`recording`]: recordings that claims are judged by, day by day.
@@ -35,6 +36,7 @@ pub mod recording;
 pub mod rule;
 pub mod search;
 mod sized_host;
+pub mod slow;
 pub mod studies;
 mod syscalls;
 mod traffic;

@@ -96,7 +96,7 @@ pub trait Protocol: Sized {
     }
 
     /// Takes in as many whole units as `bytes` hold, and returns how many bytes that was. What is
-    /// left comes again, with more behind it.
+    /// left comes again, with more behind it. After each unit it stops if [`FleetClient::is_busy`].
     ///
     /// # Errors
     /// If the connection cannot go on. While the client is closing, that ends it in order.

@@ -2,6 +2,7 @@
 
 use pubgauge_figures::figure::figure;
 use pubgauge_figures::group::extremes;
+use pubgauge_figures::slow::SlowFigures;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 
@@ -12,6 +13,9 @@ const SLOW_S: f64 = 2.0;
 
 /// Connections from which the memory that each takes of the system is told.
 const MANY: u64 = 1000;
+
+/// Slow subscribers that are named.
+const MOST_SLOW_NAMED: usize = 3;
 
 /// The share of a group's messages from which one of its members has got all but a few.
 const NEARLY_ALL: f64 = 0.9;
@@ -73,6 +77,53 @@ pub(crate) fn interruptions(cell: &Cell<'_>) -> Option<String> {
         None => "not all clients came back".to_owned(),
     });
     Some(format!("{}: {}", cell.label, said.join(", ")))
+}
+
+/// What became of the messages to slow subscribers, means over a cell's trials, and who of them fell behind; `None` where
+/// none is slow.
+pub(crate) fn slow_subscribers(cell: &Cell<'_>) -> Option<String> {
+    let all = || cell.trials.iter().filter_map(|t| t.slow.as_ref());
+    let first = all().next()?;
+    let of = |value: fn(&SlowFigures) -> u64| mean(all().map(|slow| value(slow) as f64));
+    let some = |value| of(value).filter(|count| *count > 0.0).map(shown::number);
+    let mut said = vec![format!(
+        "{} of {} slow subscribers fell behind: {} of {} messages due to them were taken",
+        shown::number(of(|slow| slow.fell_behind)?),
+        first.subscribers,
+        shown::number(of(|slow| slow.taken)?),
+        shown::number(of(|slow| slow.expected)?),
+    )];
+    said.extend(some(|slow| slow.behind).map(|n| format!("{n} had been kept and came afterwards")));
+    said.extend(some(|slow| slow.lost).map(|n| format!("{n} never came")));
+    said.extend(some(|slow| slow.under_way).map(|n| format!("{n} were still coming at the end")));
+    said.extend(some(|slow| slow.disconnects).map(|n| format!("{n} connections were ended")));
+    let named = first.of.iter().take(MOST_SLOW_NAMED).map(|one| {
+        let disconnected = if one.disconnects > 0 {
+            ", disconnected"
+        } else {
+            ""
+        };
+        let lost = match one.lost {
+            Some(lost) => format!("{} lost", shown::count(lost)),
+            None => "an unknown number lost".to_owned(),
+        };
+        format!(
+            "{} ({} taken, {} kept, {lost}{disconnected})",
+            one.party,
+            shown::count(one.taken),
+            shown::count(one.behind)
+        )
+    });
+    let mut named: Vec<String> = named.collect();
+    let more = first.fell_behind - named.len() as u64;
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let mut sentence = format!("{}: {}", cell.label, said.join(", "));
+    if !named.is_empty() {
+        sentence.push_str(&format!("; {}", named.join(", ")));
+    }
+    Some(sentence)
 }
 
 /// The fate of clients that came and went, means over a cell's trials; `None` where none did.

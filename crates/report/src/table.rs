@@ -249,6 +249,7 @@ pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<
         .chain(cells().filter_map(setup::sentence))
         .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
+        .chain(cells().filter_map(setup::slow_subscribers))
         .chain(cells().filter_map(setup::groups));
     sentences.collect()
 }

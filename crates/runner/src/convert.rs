@@ -26,7 +26,7 @@ use crate::messages::{messages, shortfall};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::record_sums::{RecordSums, questions};
-use crate::{answers, bursts, failures, groups, parties, series, windows};
+use crate::{answers, bursts, failures, groups, parties, series, slow, windows};
 
 const SECOND: f64 = 1e9;
 
@@ -119,6 +119,7 @@ pub fn trial(
         size_limit: answers::size_limit(record),
         connections: sums.connections(),
         presence: sums.presence(),
+        slow: slow::of_trial(&sums),
         interruptions: sums.interruptions(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,

@@ -59,7 +59,7 @@ pub fn checks(
         check("deliveries differ", ours, tolerance, (name, count))
     });
     let unheard =
-        || (0..brief.audience.streams.len() as u32).any(|s| brief.audience.fan_out(s) == 0);
+        || (0..brief.audience.streams.len() as u32).any(|s| brief.audience.listeners(s) == 0);
     let why = match counted.published {
         Some(SystemCount::Routed(_)) if unheard() => {
             Some("it does not count what nobody is subscribed to".into())
@@ -108,6 +108,12 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
     }
     if sum(|r| r.presence.left) > 0 {
         return Some("clients came and went: what was sent again is counted again".into());
+    }
+    if sum(|r| r.slow.of.iter().map(|of| of.passed_over).sum()) > 0 {
+        return Some(
+            "slow subscribers did not get all: systems differ in whether they count what they drop"
+                .into(),
+        );
     }
     if sum(|r| r.lost) > 0 {
         return Some("connections were lost: what was sent again is counted again".into());

@@ -39,6 +39,7 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
     if workload.flows.iter().any(|f| f.presence.is_some()) {
         arrivals.push_str(", devices come and go");
     }
+    arrivals.extend(slow(workload).map(|slow| format!(", {slow}")));
     WorkloadInfo {
         name: workload.name.clone(),
         publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
@@ -50,6 +51,24 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         rate_msgs_per_s: rate(workload),
         flat_out: workload.flows.iter().any(Flow::is_flat_out),
     }
+}
+
+/// Who is slow, in words.
+fn slow(workload: &Workload) -> Option<String> {
+    let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
+    let takes: Vec<u64> = subscribers.filter_map(|s| s.takes).collect();
+    let (least, most) = (takes.iter().min()?, takes.iter().max()?);
+    let ms = |ns: &u64| number(*ns as f64 / 1e6);
+    let time = if least == most {
+        ms(least)
+    } else {
+        format!("{} to {}", ms(least), ms(most))
+    };
+    let who = match takes.len() {
+        1 => "1 subscriber takes".to_owned(),
+        n => format!("{n} subscribers take"),
+    };
+    Some(format!("{who} {time} ms for each message"))
 }
 
 /// The payload that all flows have in common, bytes; see [`WorkloadInfo::payload_bytes`].

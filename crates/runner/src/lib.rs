@@ -31,6 +31,7 @@ pub mod searching;
 mod series;
 pub mod simulated;
 mod sizes;
+mod slow;
 mod started_trial;
 pub mod trial;
 mod windows;

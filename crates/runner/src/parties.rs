@@ -46,7 +46,7 @@ pub fn of_trial(
     if count < 2 || slot == 0 {
         return None;
     }
-    let name = |party: &PartyRecording| name(workload, party);
+    let name = |party: &PartyRecording| name(workload, party.first);
     let mut rising: Vec<(u64, &PartyRecording)> = parties
         .values()
         .map(|party| (rise(&party.lowest, &fastest), party))
@@ -97,8 +97,8 @@ pub fn of_trial(
     })
 }
 
-fn name(workload: &Workload, party: &PartyRecording) -> PartyName {
-    let (flow, subscriber) = party.first;
+/// The name of a party whose first member is this subscriber, as (index into the flows, index into the flow's subscribers).
+pub fn name(workload: &Workload, (flow, subscriber): (u32, u32)) -> PartyName {
     let flow = &workload.flows[flow as usize];
     let subscriber = &flow.subscribers[subscriber as usize];
     let device = workload.devices.get(subscriber.device as usize);

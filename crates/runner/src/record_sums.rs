@@ -189,6 +189,11 @@ impl<'a> RecordSums<'a> {
         })
     }
 
+    /// The latency of what slow subscribers took; `None` if they took nothing.
+    pub fn slow_latency(&self) -> Option<Distribution> {
+        self.united(|r| r.slow.latency.as_ref(), 0)
+    }
+
     /// The rate of so many events in these spans of the workers, over the span of all; `None` for a single event.
     fn rate(&self, events: impl Fn(&Recording) -> (u64, Option<(Nanos, Nanos)>)) -> Option<f64> {
         let each = self.record.recordings.iter().map(events);

@@ -59,6 +59,13 @@ pub struct Behaviour {
     /// [`Behaviour::loss`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lossy_subscribers: Vec<(String, f64)>,
+    /// Bound on the messages that wait for a subscriber whose application is busy; absent: any number waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// While so many messages or more wait for one such subscriber, what is published takes so much longer to all others:
+    /// (messages, nanoseconds). Models a system that waits for its slowest subscriber.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_up: Option<(usize, Nanos)>,
     /// Which member of a group that shares gets the next message, by its index among those that subscribed,
     /// repeatedly: `[0, 0, 0, 1]` gives the first one three of four. Empty: each in turn.
     pub group_order: Vec<usize>,
@@ -136,6 +143,28 @@ pub struct Behaviour {
     pub lowering: f64,
     /// Seed of all random draws.
     pub seed: u64,
+}
+
+/// Bound on the messages that wait for one subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Waiting {
+    /// How many wait at the most.
+    pub most: usize,
+    /// What becomes of one more.
+    pub then: WhenFull,
+}
+
+/// What a system does with a message for which there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenFull {
+    /// It is dropped.
+    DropNewest,
+    /// The message that has waited longest is dropped.
+    DropOldest,
+    /// The subscriber's connection is closed, and all that waits for it is dropped.
+    Disconnect,
 }
 
 /// Pauses of a processor; all times in nanoseconds.
@@ -235,6 +264,8 @@ impl Default for Behaviour {
             slow_subscribers: Vec::new(),
             late_subscribers: Vec::new(),
             lossy_subscribers: Vec::new(),
+            waiting: None,
+            held_up: None,
             group_order: Vec::new(),
             group_duplication: 0.0,
             capacity: 0,

@@ -1,14 +1,14 @@
 //! The simulated system itself: queues, random draws and the record of what happened.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, WhenFull};
 use pubgauge_driver::Travel;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{HEADER_LEN, Header, Mark};
@@ -74,6 +74,8 @@ pub(super) struct Inner {
     pub(super) fleets: Vec<BinaryHeap<Reverse<Parcel>>>,
     subscriptions: Vec<Subscribed>,
     turn: HashMap<String, usize>,
+    /// Messages that wait for clients whose applications are busy, by fleet and client.
+    pub(super) waiting: HashMap<(usize, u32), VecDeque<Parcel>>,
     last_delivery: HashMap<(usize, u32, u32), Nanos>,
     busy_until: Nanos,
     inside: usize,
@@ -158,6 +160,7 @@ impl Bus {
                 fleets: Vec::new(),
                 subscriptions: Vec::new(),
                 turn: HashMap::new(),
+                waiting: HashMap::new(),
                 last_delivery: HashMap::new(),
                 busy_until: 0,
                 inside: 0,
@@ -239,6 +242,9 @@ impl Bus {
     pub(super) fn leave(&self, fleet: usize, client: u32, durable: bool) {
         let mut inner = self.lock();
         let inner = &mut *inner;
+        for parcel in inner.waiting.remove(&(fleet, client)).unwrap_or_default() {
+            inner.note_drop(&parcel);
+        }
         let all = std::mem::take(&mut inner.fleets[fleet]).into_sorted_vec();
         // From the last to the first.
         for Reverse(parcel) in all.into_iter().rev() {
@@ -379,6 +385,9 @@ impl Bus {
             *turn += 1;
         }
         let stream = header.map_or(u32::MAX, |h| h.stream);
+        let longest_wait = (inner.waiting.iter())
+            .map(|(of, waiting)| (waiting.len(), *of))
+            .max();
         for index in receivers {
             let subscriber = &inner.subscriptions[index];
             let (to, to_client) = (subscriber.fleet, subscriber.client);
@@ -404,7 +413,16 @@ impl Bus {
             let repeated = chance(&mut inner.rng, b.duplication);
             for copy in 0..=usize::from(repeated) {
                 let b = &inner.behaviour;
-                let longer = b.longer(now - self.born) + inner.subscriptions[index].later_ns;
+                let held_up = b.held_up.zip(longest_wait).map_or(0, |(held_up, wait)| {
+                    let others = wait.1 != (to, to_client);
+                    if others && wait.0 >= held_up.0 {
+                        held_up.1
+                    } else {
+                        0
+                    }
+                });
+                let longer =
+                    b.longer(now - self.born) + inner.subscriptions[index].later_ns + held_up;
                 let mut due = start + draw_delay(&mut inner.rng, b) + longer;
                 if copy > 0 {
                     due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
@@ -527,7 +545,11 @@ impl Inner {
         if heap.peek()?.0.due > now {
             return None;
         }
-        let parcel = heap.pop()?.0;
+        Some(heap.pop()?.0)
+    }
+
+    /// Notes that a parcel is delivered.
+    pub(super) fn note_delivery(&mut self, parcel: &Parcel, now: Nanos) {
         if let BusContent::Message { truth, .. } = parcel.content {
             self.inside -= 1;
             self.deliveries += 1;
@@ -536,7 +558,41 @@ impl Inner {
                 record.turn = self.deliveries;
             }
         }
-        Some(parcel)
+    }
+
+    /// Notes that a parcel never comes.
+    fn note_drop(&mut self, parcel: &Parcel) {
+        if let BusContent::Message { truth, .. } = parcel.content {
+            self.inside -= 1;
+            self.lose(truth);
+        }
+    }
+
+    /// Lets a parcel wait for a client of `fleet` whose application is busy; false if that closes its connection.
+    pub(super) fn wait(&mut self, fleet: usize, parcel: Parcel) -> bool {
+        let key = (fleet, parcel.client);
+        let bound = self.behaviour.waiting;
+        let waiting = self.waiting.entry(key).or_default();
+        let full = bound.filter(|bound| waiting.len() >= bound.most);
+        let dropped = match full.map(|bound| bound.then) {
+            None => {
+                waiting.push_back(parcel);
+                return true;
+            }
+            Some(WhenFull::Disconnect) => {
+                waiting.push_back(parcel);
+                return false;
+            }
+            Some(WhenFull::DropNewest) => Some(parcel),
+            Some(WhenFull::DropOldest) => {
+                waiting.push_back(parcel);
+                waiting.pop_front()
+            }
+        };
+        if let Some(dropped) = &dropped {
+            self.note_drop(dropped);
+        }
+        true
     }
 
     pub(super) fn next_due(&self, fleet: usize) -> Option<Nanos> {

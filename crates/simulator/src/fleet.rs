@@ -1,11 +1,11 @@
 //! One worker's share of the simulated system's clients.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::behaviour::Behaviour;
-use super::bus::{Bus, BusContent, Sent};
+use super::bus::{Bus, BusContent, Parcel, Sent};
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
 use pubgauge_driver::resource::Resource;
@@ -33,6 +33,8 @@ pub(super) struct SimulatedFleet {
     closing: VecDeque<(Nanos, ClientId)>,
     durable: bool,
     blocked: Vec<ClientId>,
+    /// Clients for which messages wait with the system because their applications were busy.
+    awaited: BTreeSet<u32>,
     unsettled: u64,
     wire: WireBytes,
     /// Bytes of the user properties that go with each message.
@@ -46,6 +48,8 @@ struct ClientState {
     known: bool,
     /// Attempts that will be turned away.
     turned_away: u32,
+    /// How many more messages its application takes, where that is bounded.
+    bound: Option<u32>,
     outstanding: u64,
     falls_at: Option<Nanos>,
     /// When the system stops reading from it.
@@ -84,6 +88,7 @@ impl SimulatedFleet {
             closing: VecDeque::new(),
             durable: config.settings.session == Some(Session::Durable),
             blocked: Vec::new(),
+            awaited: BTreeSet::new(),
             unsettled: 0,
             wire: WireBytes::default(),
             property_bytes: (config.settings.user_properties.iter().flatten())
@@ -138,7 +143,7 @@ impl SimulatedFleet {
     fn fall_due(&mut self, now: Nanos) {
         for (index, client) in self.clients.iter_mut().enumerate() {
             if client.up && client.falls_at.is_some_and(|at| at <= now) {
-                client.up = false;
+                (client.up, client.bound) = (false, None);
                 client.falls_at = None;
                 self.bus.forget(self.mine, index as u32);
                 self.changes.push_back((
@@ -169,6 +174,52 @@ impl SimulatedFleet {
             .min()
     }
 
+    /// The next parcel that is delivered at `now`: one that has waited for its client, or else one that is due.
+    fn next_parcel(&mut self, now: Nanos) -> Option<Parcel> {
+        let mut bus = self.bus.lock();
+        let may_take =
+            |clients: &[ClientState], client: u32| clients[client as usize].bound != Some(0);
+        let mut awaited = self.awaited.iter();
+        if let Some(client) = awaited
+            .find(|client| may_take(&self.clients, **client))
+            .copied()
+        {
+            let waiting = bus.waiting.get_mut(&(self.mine, client));
+            match waiting.and_then(VecDeque::pop_front) {
+                Some(parcel) => return Some(parcel),
+                None => {
+                    self.awaited.remove(&client);
+                    drop(bus);
+                    return self.next_parcel(now);
+                }
+            }
+        }
+        loop {
+            let parcel = bus.take_due(self.mine, now)?;
+            let message = matches!(parcel.content, BusContent::Message { .. });
+            if !message || may_take(&self.clients, parcel.client) {
+                return Some(parcel);
+            }
+            let client = parcel.client;
+            self.awaited.insert(client);
+            if !bus.wait(self.mine, parcel) {
+                drop(bus);
+                self.throw_out(ClientId(client));
+                bus = self.bus.lock();
+            }
+        }
+    }
+
+    /// Closes the connection of a client for which too much waits.
+    fn throw_out(&mut self, client: ClientId) {
+        let state = &mut self.clients[client.0 as usize];
+        (state.up, state.bound) = (false, None);
+        self.awaited.remove(&client.0);
+        self.bus.leave(self.mine, client.0, false);
+        let why = "the simulated system closed the connection: it is too slow";
+        self.changes.push_back((client, Change::Failed(why.into())));
+    }
+
     /// Reports all events due at `now`; whether there were any.
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
@@ -194,9 +245,13 @@ impl SimulatedFleet {
             events.changed(client, change);
             any = true;
         }
-        loop {
-            let parcel = self.bus.lock().take_due(self.mine, now);
-            let Some(parcel) = parcel else { break };
+        while let Some(parcel) = self.next_parcel(now) {
+            if let Some(left) = &mut self.clients[parcel.client as usize].bound
+                && matches!(parcel.content, BusContent::Message { .. })
+            {
+                *left -= 1;
+            }
+            self.bus.lock().note_delivery(&parcel, now);
             if std::mem::take(&mut first) {
                 events.arrived();
             }
@@ -235,6 +290,11 @@ impl SimulatedFleet {
                 }
             }
         }
+        // Of clients that were thrown out.
+        while let Some((client, change)) = self.changes.pop_front() {
+            events.changed(client, change);
+            any = true;
+        }
         if !self.blocked.is_empty() && !self.bus.full() {
             let (window, clients) = (self.window, &self.clients);
             self.blocked.retain(|client| {
@@ -267,6 +327,7 @@ impl Fleet for SimulatedFleet {
             turned_away: (self.behaviour.turned_away.iter())
                 .find(|(name, _)| *name == client.name)
                 .map_or(0, |(_, attempts)| *attempts),
+            bound: None,
             outstanding: 0,
             falls_at,
             unread_from,
@@ -407,8 +468,17 @@ impl Fleet for SimulatedFleet {
         }
     }
 
+    fn take_at_most(&mut self, client: ClientId, messages: Option<u32>) -> Result<(), DriverError> {
+        let state = &mut self.clients[client.0 as usize];
+        if state.up {
+            state.bound = messages;
+        }
+        Ok(())
+    }
+
     fn disconnect(&mut self, client: ClientId) {
-        self.clients[client.0 as usize].up = false;
+        let state = &mut self.clients[client.0 as usize];
+        (state.up, state.bound) = (false, None);
         match self.behaviour.closing_ns {
             0 => self.end_connection(client),
             takes => (self.closing).push_back((self.bus.clock.now() + takes, client)),
@@ -416,7 +486,8 @@ impl Fleet for SimulatedFleet {
     }
 
     fn abort(&mut self, client: ClientId) {
-        self.clients[client.0 as usize].up = false;
+        let state = &mut self.clients[client.0 as usize];
+        (state.up, state.bound) = (false, None);
         self.bus.leave(self.mine, client.0, self.durable);
     }
 

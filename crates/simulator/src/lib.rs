@@ -11,7 +11,7 @@ mod truth;
 
 use std::sync::Arc;
 
-pub use behaviour::{Behaviour, Pauses};
+pub use behaviour::{Behaviour, Pauses, Waiting, WhenFull};
 pub use bus::{Bus, Carried, TruthRecord};
 pub use truth::Truth;
 
@@ -99,6 +99,10 @@ impl Driver for SimulatedDriver {
 
     fn keeps_order(&self, settings: &Settings) -> bool {
         Self::behaviour(settings).ordered
+    }
+
+    fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -15,6 +15,7 @@ mod presence;
 mod recording;
 mod search;
 mod settings;
+mod slow;
 mod systems;
 mod testbed;
 mod topology;
@@ -46,6 +47,7 @@ pub use self::presence::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRa
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
+pub use self::slow::{SlowFile, SlowSubscribers, TakesFile};
 pub use self::systems::Systems;
 pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;

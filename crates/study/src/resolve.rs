@@ -6,6 +6,7 @@ mod contents;
 mod identities;
 mod presence;
 mod recordings;
+mod slow;
 mod topics;
 pub(crate) mod traces;
 
@@ -219,12 +220,13 @@ fn flow(
             topics,
         })
         .collect();
-    let subscribers: Vec<Subscriber> = (0..)
+    let mut subscribers: Vec<Subscriber> = (0..)
         .zip(talk.subscribers)
         .map(|(index, (filters, group))| Subscriber {
             device: devices.number(&subscribe_as, index),
             filters,
             group,
+            takes: None,
         })
         .collect();
     if let Some(written) = &file.identities {
@@ -278,6 +280,9 @@ fn flow(
             .iter()
             .any(|subscriber| subscriber.group.is_some()),
     };
+    if let Some(slow) = &file.slow {
+        slow::mark(slow, kind, &mut subscribers, clashes);
+    }
     let presence = file.presence.as_ref();
     let presence = presence.map(|file| Box::new(presence::presence(file, kind, clashes)));
     Flow {

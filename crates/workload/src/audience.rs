@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pubgauge_driver::topic::TopicMatch;
 
 use crate::model::{Exchange, Flow, Workload};
+use crate::units::Nanos;
 
 /// One publisher's messages on one topic. Streams are numbered from 0 in the order flow,
 /// publisher, topic.
@@ -32,9 +33,16 @@ pub struct Party {
     /// The streams it is entitled to, in ascending order, neither overlapping nor adjacent. Parties
     /// with equal filters share them.
     pub streams: Arc<[Range<u32>]>,
+    /// Time that its application takes for each message of the measurement, ns, where it is slow; a group is not.
+    pub takes: Option<Nanos>,
 }
 
 impl Party {
+    /// Whether it is expected to fall behind: what it gets is told apart.
+    pub fn is_slow(&self) -> bool {
+        self.takes.is_some()
+    }
+
     /// Whether it is entitled to `stream`.
     pub fn is_entitled(&self, stream: u32) -> bool {
         let after = self.streams.partition_point(|range| range.start <= stream);
@@ -90,8 +98,10 @@ pub struct Audience {
     pub parties: Vec<Party>,
     /// First stream of each publisher, flow by flow.
     first: Vec<Vec<u32>>,
-    /// Parties entitled to each stream.
+    /// Parties entitled to each stream, without slow ones.
     fan_out: Vec<u32>,
+    /// Slow parties entitled to each stream; empty where none is slow.
+    slow_fan_out: Vec<u32>,
     /// Party of each subscriber, flow by flow.
     party_of: Vec<Vec<u32>>,
     /// The party that answers the messages of a stream of a ping-pong flow.
@@ -170,6 +180,7 @@ impl Audience {
                         group: subscriber.group.clone(),
                         members: Vec::new(),
                         streams: ranges,
+                        takes: subscriber.takes.filter(|_| subscriber.group.is_none()),
                     });
                     parties.len() as u32 - 1
                 });
@@ -178,8 +189,19 @@ impl Audience {
             }
             party_of.push(of_flow);
         }
-        let entitled = parties.iter().flat_map(|party| party.streams.iter());
-        let fan_out = covering(entitled, streams.len());
+        let entitled = |slow: bool| {
+            let parties = parties.iter().filter(move |party| party.is_slow() == slow);
+            covering(
+                parties.flat_map(|party| party.streams.iter()),
+                streams.len(),
+            )
+        };
+        let fan_out = entitled(false);
+        let slow_fan_out = if parties.iter().any(Party::is_slow) {
+            entitled(true)
+        } else {
+            Vec::new()
+        };
         let responders = responders(workload, &first, &party_of, &parties);
         Ok(Audience {
             responders,
@@ -187,16 +209,31 @@ impl Audience {
             parties,
             first,
             fan_out,
+            slow_fan_out,
             party_of,
         })
     }
 
-    /// How many parties are entitled to `stream`: deliveries expected per message.
+    /// How many parties are entitled to `stream`, without slow ones: deliveries expected per message.
     ///
     /// # Panics
     /// If there is no such stream.
     pub fn fan_out(&self, stream: u32) -> u32 {
         self.fan_out[stream as usize]
+    }
+
+    /// How many slow parties are entitled to `stream`.
+    #[inline]
+    pub fn slow_fan_out(&self, stream: u32) -> u32 {
+        self.slow_fan_out.get(stream as usize).copied().unwrap_or(0)
+    }
+
+    /// How many parties are entitled to `stream`, slow ones among them.
+    ///
+    /// # Panics
+    /// If there is no such stream.
+    pub fn listeners(&self, stream: u32) -> u32 {
+        self.fan_out(stream) + self.slow_fan_out(stream)
     }
 
     /// The party that answers the messages of a stream of a ping-pong flow: that of the flow's first subscriber

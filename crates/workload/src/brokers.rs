@@ -449,6 +449,7 @@ impl Connections {
                 device: self.number(subscriber.device, broker),
                 filters,
                 group: subscriber.group.clone(),
+                takes: subscriber.takes,
             };
             parts.into_iter().map(one)
         });

@@ -148,6 +148,7 @@ mod tests {
             device,
             filters: vec![filter.into()],
             group: group.map(str::to_owned),
+            takes: None,
         }
     }
 

@@ -48,6 +48,14 @@ pub enum WorkloadError {
         /// The fault in it.
         fault: &'static str,
     },
+    /// Subscribers that cannot be slow.
+    #[error("flow `{flow}`: {fault}")]
+    Slow {
+        /// The flow's name.
+        flow: String,
+        /// The fault in it.
+        fault: &'static str,
+    },
     /// A flow that cannot be scheduled.
     #[error("flow `{flow}`: {error}")]
     Schedule {
@@ -113,6 +121,8 @@ impl Workload {
         }
         self.check_presence()
             .map_err(|(flow, fault)| WorkloadError::Presence { flow, fault })?;
+        self.check_slow()
+            .map_err(|(flow, fault)| WorkloadError::Slow { flow, fault })?;
         Ok(Audience::new(self)?)
     }
 }

@@ -26,6 +26,7 @@ impl Workload {
                     device: publishers + s,
                     filters: vec!["t/#".into()],
                     group: None,
+                    takes: None,
                 })
                 .collect(),
             arrivals,

@@ -16,6 +16,7 @@ mod model;
 pub mod presence;
 pub mod schedule;
 mod seeds;
+mod slow;
 #[cfg(test)]
 mod tests_support;
 pub mod trace;

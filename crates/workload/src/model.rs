@@ -138,6 +138,10 @@ pub struct Subscriber {
     pub filters: Vec<String>,
     /// Members of one group share the messages.
     pub group: Option<String>,
+    /// Time that its application takes for each message of the measurement, ns, above 0: until then it takes no other. Absent:
+    /// none to speak of.
+    #[serde(default)]
+    pub takes: Option<Nanos>,
 }
 
 /// When the messages of a flow are due.

@@ -20,6 +20,7 @@ pub(crate) fn flow(
                 device: 0,
                 filters,
                 group,
+                takes: None,
             })
             .collect(),
         arrivals: Arrivals::FlatOut,

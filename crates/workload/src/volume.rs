@@ -77,7 +77,7 @@ fn mean_fan_out(flow: &Flow, number: u32, audience: &Audience) -> f64 {
     let each = (0..).zip(&flow.publishers).map(|(p, publisher)| {
         let first = audience.first_stream(number, p);
         let topics = publisher.topics.len() as u32;
-        let all = (first..first + topics).map(|stream| f64::from(audience.fan_out(stream)));
+        let all = (first..first + topics).map(|stream| f64::from(audience.listeners(stream)));
         all.sum::<f64>() / f64::from(topics.max(1))
     });
     each.sum::<f64>() / flow.publishers.len() as f64

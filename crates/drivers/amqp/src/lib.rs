@@ -132,6 +132,10 @@ impl Driver for AmqpDriver {
         Footprint::over_tcp(crowd, 740)
     }
 
+    fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         Ok(Box::new(fleet::open(config)?))
     }

@@ -68,12 +68,18 @@ pub(crate) fn receive(
                 redelivered: delivered.redelivered,
             };
             link.deliver(events, delivery);
+            if link.client.is_busy() {
+                break;
+            }
             continue;
         }
         match decode_frame(rest, FRAME_MAX as usize) {
             Ok(Some((frame, len))) => {
                 at += len;
                 take(amqp, link, frame, events)?;
+                if link.client.is_busy() {
+                    break;
+                }
             }
             Ok(None) => break,
             Err(_) if link.client.own.step == LoginStep::Greeting && tls::looks_like_tls(rest) => {

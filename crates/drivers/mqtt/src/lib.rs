@@ -121,6 +121,10 @@ impl Driver for MqttDriver {
         Footprint::over_tcp(crowd, 280)
     }
 
+    fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         Ok(Box::new(fleet::open(config)?))
     }

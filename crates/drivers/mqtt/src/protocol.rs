@@ -50,6 +50,9 @@ pub(crate) fn receive(
                 Ok(Some((publish, len))) => {
                     at += len;
                     message(mqtt, link, &publish, events)?;
+                    if link.client.is_busy() {
+                        break;
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => return Err(undecodable(mqtt, link, error)),

@@ -79,6 +79,9 @@ impl Protocol for Nats {
                     if link.client.is_in_handshake() && at < bytes.len() {
                         return Err(breach(link, "data between INFO and TLS"));
                     }
+                    if link.client.is_busy() {
+                        return Ok(at);
+                    }
                 }
                 Ok(None) => return Ok(at),
                 Err(what) => return Err(breach(link, what)),

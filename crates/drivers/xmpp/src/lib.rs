@@ -147,6 +147,10 @@ impl Driver for XmppDriver {
         Footprint::over_tcp(crowd, 1_800)
     }
 
+    fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         Ok(Box::new(fleet::open(config)?))
     }

@@ -42,13 +42,16 @@ pub(crate) fn receive(
             }
             used += n;
             batch.end = used;
-            if link.client.state == State::Connected {
+            if link.client.state == State::Connected && !link.client.is_bounded() {
                 continue;
             }
         }
         if !batch.is_empty() {
             stanzas(xmpp, link, &bytes[batch.clone()], events)?;
             batch = 0..0;
+            if link.client.is_busy() {
+                break;
+            }
         }
         match unit {
             Ok(Some(Unit::Header(n))) => {
@@ -81,7 +84,7 @@ pub(crate) fn receive(
             break;
         }
     }
-    if bytes.len() - used > xmpp.max_in {
+    if bytes.len() - used > xmpp.max_in && !link.client.is_busy() {
         return Err(link.broken(format_args!(
             "the server sent a stanza of more than {} bytes, which is more than the longest payload can need",
             xmpp.max_in
@@ -166,6 +169,7 @@ fn act(
                 redelivered: false,
             };
             link.shared.reports.deliver(events, link.id, delivery);
+            link.client.count_delivery();
             Ok(())
         }
         Stanza::Answer(answer) => {

@@ -270,6 +270,15 @@ impl Fleet for ZeromqFleet {
             .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))
     }
 
+    fn take_at_most(&mut self, id: ClientId, messages: Option<u32>) -> Result<(), DriverError> {
+        let client = id.find_mut(&mut self.clients)?;
+        client.bound = messages;
+        if messages != Some(0) && !std::mem::replace(&mut client.flooded, true) {
+            self.flooded.push(id.0);
+        }
+        Ok(())
+    }
+
     fn disconnect(&mut self, client: ClientId) {
         if (client.0 as usize) < self.clients.len() {
             self.drop_ports(client, self.options.native.linger_ms);

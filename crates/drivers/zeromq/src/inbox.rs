@@ -86,7 +86,7 @@ impl Inbox {
     /// Each group of messages is received first, then stamped ([`Events::arrived`]), then
     /// delivered: a stamp is never earlier than the arrival it stands for. Groups grow from one
     /// message to [`GROUP`], so that paced messages are stamped one by one and only messages at
-    /// full speed share stamps; `flooded` starts with the largest.
+    /// full speed share stamps; `flooded` starts with the largest. No more than `most` are taken.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -94,19 +94,22 @@ impl Inbox {
         client: ClientId,
         checks: &[String],
         flooded: bool,
+        most: Option<u32>,
         wire: &mut WireBytes,
         events: &mut dyn Events,
     ) -> io::Result<Turn> {
         let mut group = if flooded { GROUP } else { 1 };
         let mut messages = 0;
+        let turn = most.map_or(TURN, |most| TURN.min(most as usize));
         loop {
+            group = group.min(turn - messages);
             let (count, more) = self.receive_group(socket, group, wire)?;
             if count > 0 {
                 events.arrived();
                 self.deliver_group(count, client, checks, events);
                 messages += count;
             }
-            if !more || messages >= TURN {
+            if !more || messages >= turn {
                 return Ok(Turn { messages, more });
             }
             group = (group * 2).min(GROUP);

@@ -103,6 +103,10 @@ impl Driver for ZeromqDriver {
         )
     }
 
+    fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let topology = Topology::for_target(&config.target);
         let options = accepted("ZeroMQ", options::resolve(&config.settings, topology))?;

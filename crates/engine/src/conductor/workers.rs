@@ -267,7 +267,11 @@ impl Conductor<'_> {
             Report::Closing => handle.closing = true,
             Report::Recording(mut recording) => {
                 let connecting = recording.connecting.histograms_mut();
-                for times in connecting.chain(recording.presence.histograms_mut()) {
+                let presence = recording.presence.histograms_mut();
+                for times in connecting
+                    .chain(presence)
+                    .chain(&mut recording.slow.latency)
+                {
                     times.decode()?;
                 }
                 handle.recording = Some(*recording);

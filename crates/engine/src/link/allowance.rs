@@ -100,7 +100,7 @@ impl Allowance {
         } = *self;
         let (values, words) = match kind {
             "Hello" => (self.threads, 0),
-            "Counters" => (12 * flows, 0),
+            "Counters" => (14 * flows, 0),
             "Proven" => (self.groups.saturating_mul(streams).saturating_mul(4), 0),
             "Unproven" => (2 * streams, 0),
             "Got" if self.groups > 0 => (GOT_VALUES, 16 * WORDS),
@@ -116,13 +116,15 @@ impl Allowance {
 
     fn of_recording(&self) -> usize {
         let parties = (self.subscribers).min(parties::WITH_DISTRIBUTION + 2 * parties::NOTABLE);
-        let of_flow = 40 + 10 * self.cuts + 12 * self.bursts + 24 * self.parts + 4 * CODES;
+        let of_flow = 44 + 10 * self.cuts + 12 * self.bursts + 24 * self.parts + 4 * CODES;
         let of_party = 16 + parties::SLOTS + 3 * parties::BUCKETS;
         let noted = 4 * Recording::MOST_OUTAGES + 4 * Recording::MOST_GAPS;
         [
             self.flows.saturating_mul(of_flow),
             parties.saturating_mul(of_party),
             5 * self.subscribers,
+            // Slow ones.
+            8 * self.subscribers,
             noted,
         ]
         .into_iter()
@@ -222,7 +224,7 @@ pub(super) mod tests {
     use crate::live::{FlowCounters, LiveCounters};
     use crate::parties::{BUCKETS, PartyRecording, SLOTS};
     use crate::recording::tests::recording;
-    use crate::recording::{FlowRecording, MemberRecording, Outage, Rejections};
+    use crate::recording::{FlowRecording, MemberRecording, Outage, Rejections, SlowParty};
     use crate::reports::Report;
     use crate::series::Totals;
     use crate::times::{Interval, LONGEST as LONGEST_TIME, Measure, histogram};
@@ -314,6 +316,8 @@ pub(super) mod tests {
             unique: u64::MAX,
         };
         large.members = vec![member; 4];
+        large.slow.of = vec![SlowParty::default(); 4];
+        large.slow.latency = large.connecting.times.clone();
         large.parties.of = vec![
             PartyRecording {
                 lowest: vec![Some(u64::MAX); SLOTS],

@@ -162,7 +162,7 @@ impl Receiving {
 
     /// Keeps a message that came before the timetable, which says where its times and counts belong.
     #[cold]
-    fn early(
+    pub(super) fn early(
         &mut self,
         client: ClientId,
         flow: usize,
@@ -181,7 +181,7 @@ impl Receiving {
     }
 
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
-    fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
+    pub(super) fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
         let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
         let Some(Entitlement { party, .. }) = place else {
             return;
@@ -207,6 +207,7 @@ impl Receiving {
             let passed_over = self.ledger.close(account, header.sequence, || true);
             let receiver = &self.clients[client.0 as usize];
             let (back_at, absences) = (receiver.back_at.min(self.now), receiver.absences);
+            let is_slow = receiver.takes.is_some();
             let entry = self.ledger.open(account, || true);
             let seen = entry.map_or(0, |entry| self.ledger.entry(entry).absences);
             if passed_over > 0 && seen != absences && self.forgets {
@@ -215,7 +216,9 @@ impl Receiving {
                 let all = header.sequence;
                 self.absences.gap(stream, back_at, end, all, passed_over);
             }
-            self.flows[flow].counts.passed_over += u64::from(passed_over);
+            if !is_slow {
+                self.flows[flow].counts.passed_over += u64::from(passed_over);
+            }
         }
     }
 
@@ -237,7 +240,7 @@ impl Receiving {
     /// The header of a delivery, which may have come beside its payload, and the flow of its stream; `None` if it is none of
     /// this trial.
     #[inline]
-    fn own_header(
+    pub(super) fn own_header(
         &self,
         apart: Option<&[u8; HEADER_LEN]>,
         payload: &[u8],
@@ -277,6 +280,10 @@ impl Events for Receiving {
     #[inline]
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.received += 1;
+        if self.any_slow && self.clients[client.0 as usize].takes.is_some() {
+            self.delivered_to_slow(client, &delivery);
+            return;
+        }
         let lowered = std::mem::take(&mut self.lowered);
         let header_apart = self.header_apart.take();
         if delivery.retained {
@@ -380,6 +387,8 @@ impl Events for Receiving {
             let deliveries = u64::from(self.brief.audience.fan_out(stream));
             if measured {
                 state.rejected += 1;
+                let slow = self.brief.audience.slow_fan_out(stream);
+                state.rejected_slow += u64::from(slow);
                 state.rejected_deliveries += deliveries;
                 if let Some(parts) = &mut state.parts {
                     parts.rejected_at(sent, deliveries);

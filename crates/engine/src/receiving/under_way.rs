@@ -18,6 +18,9 @@ impl Receiving {
             for (kind, upto) in [(Kind::Measured, sent[0]), (Kind::WarmUp, sent[1])] {
                 for member in self.parties.iter().filter(|_| upto > 0) {
                     let party = &self.brief.audience.parties[member.party as usize];
+                    if party.is_slow() {
+                        continue;
+                    }
                     let account = Account {
                         party: member.party,
                         stream: *stream,
@@ -76,6 +79,9 @@ impl Receiving {
 /// Those of `parties` that hear a stream.
 fn parties_here(brief: &Brief, parties: &[Member], stream: u32) -> u32 {
     let all = &brief.audience.parties;
-    let hears = |member: &&Member| all[member.party as usize].is_entitled(stream);
+    let hears = |member: &&Member| {
+        let party = &all[member.party as usize];
+        !party.is_slow() && party.is_entitled(stream)
+    };
     parties.iter().filter(hears).count() as u32
 }

@@ -61,7 +61,7 @@ impl Sending {
             } = of;
             let first = self.locals[local as usize].first_stream;
             while topic < topics && quota > 0 {
-                let fan_out = brief.audience.fan_out(first + topic);
+                let fan_out = brief.audience.listeners(first + topic);
                 if fan_out > 0 {
                     now = self.clock.now();
                     let length = HEADER_LEN as u32;

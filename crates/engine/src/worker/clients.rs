@@ -331,6 +331,9 @@ impl Worker {
         self.lost += u64::from(lost);
         if lost {
             self.connections.note_loss(now);
+            if self.receiving.takes(client).is_some() {
+                self.receiving.slow_disconnected(client);
+            }
         }
         self.clients[index] = match was {
             ClientState::New | ClientState::Connecting { again: false } => ClientState::New,
@@ -384,6 +387,7 @@ impl Worker {
                 self.connections.note_return(read.max(self.context.epoch));
             }
             self.came_back(client, read);
+            self.slow_came_back(client, self.context.clock.now());
             self.sending.writable(&mut *self.fleet, client);
         }
     }

@@ -283,6 +283,54 @@ static ENTRIES: &[CatalogueEntry] = &[
     )
     .of_any_trial(),
     entry(
+        "slow-taken",
+        "slow.taken",
+        GOOD_DELIVERIES,
+        of_whole_trial(|t| Some(t.slow.as_ref()?.taken as f64)),
+        "deliveries that slow subscribers took within the measurement",
+    )
+    .of_any_trial(),
+    entry(
+        "slow-behind",
+        "slow.behind",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.slow.as_ref()?.behind as f64)),
+        "deliveries that slow subscribers had not taken when the measurement ended, and that came then: they had been kept",
+    )
+    .of_any_trial(),
+    entry(
+        "slow-lost",
+        "slow.lost",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.slow.as_ref()?.lost as f64)),
+        "deliveries to slow subscribers that never came",
+    )
+    .of_any_trial(),
+    entry(
+        "slow-under-way",
+        "slow.under_way",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.slow.as_ref()?.under_way as f64)),
+        "deliveries to slow subscribers that were still coming when the trial ended",
+    )
+    .of_any_trial(),
+    entry(
+        "slow-disconnects",
+        "slow.disconnects",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.slow.as_ref()?.disconnects as f64)),
+        "how often the connection of a slow subscriber was ended by others",
+    )
+    .of_any_trial(),
+    entry(
+        "slow-fell-behind",
+        "slow.fell_behind",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.slow.as_ref()?.fell_behind as f64)),
+        "slow subscribers that were disconnected, or had not taken a hundredth of what was due to them by the end",
+    )
+    .of_any_trial(),
+    entry(
         "missing",
         "missing",
         BAD_DELIVERIES,
@@ -868,7 +916,7 @@ impl Times {
     }
 }
 
-pub(super) const TIMES: [Times; 11] = [
+pub(super) const TIMES: [Times; 12] = [
     times(
         "latency",
         "latency_ns",
@@ -939,6 +987,14 @@ pub(super) const TIMES: [Times; 11] = [
         "presence.backlog_ns",
         |p| p.trial?.presence.as_ref()?.backlog_ns.as_ref(),
         "from when a subscriber was back to each delivery of a message that was due before",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "slow-latency",
+        "slow.latency_ns",
+        |p| p.trial?.slow.as_ref()?.latency_ns.as_ref(),
+        "from when a message was due until a slow subscriber took it, of those taken within the measurement",
     )
     .not_of_delivery()
     .of_trial(),
@@ -1073,9 +1129,10 @@ fn observed(share: f64) -> Option<f64> {
     (share > 0.0).then_some(share)
 }
 
-/// First deliveries that came during the measurement.
+/// First deliveries that came during the measurement, those to slow subscribers among them.
 fn deliveries(trial: &Trial) -> f64 {
-    (trial.messages.delivered_msgs_per_s * trial.duration_s).round()
+    let slow = trial.slow.as_ref().map_or(0, |slow| slow.taken);
+    (trial.messages.delivered_msgs_per_s * trial.duration_s).round() + slow as f64
 }
 
 fn per_delivery(count: u64, trial: &Trial) -> Option<f64> {

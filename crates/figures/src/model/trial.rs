@@ -20,6 +20,7 @@ use crate::messages::{Messages, Shortfall};
 use crate::party::PartyFigures;
 use crate::search::{LimitShare, SearchStep};
 use crate::sized_host::SizedHost;
+use crate::slow::SlowFigures;
 use crate::syscalls::SystemCalls;
 use crate::traffic::{InterfaceTraffic, NetworkTraffic};
 use crate::window_figures::WindowFigures;
@@ -194,6 +195,9 @@ pub struct Trial {
     /// Clients that came and went as the workload has it; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<PresenceFigures>,
+    /// The messages to slow subscribers, which are in no other figure; absent where none is slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowFigures>,
     /// Times in which clients were without a connection that they had lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,

@@ -137,6 +137,21 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         self.run(until, events)
     }
 
+    fn take_at_most(&mut self, id: ClientId, messages: Option<u32>) -> Result<(), DriverError> {
+        if self.known(id)?.fd.is_none() {
+            return Ok(());
+        }
+        let client = &mut self.clients[id.0 as usize];
+        match (&mut client.layers, messages) {
+            (Some(layers), None) => layers.bound = None,
+            (None, None) => {}
+            (_, bound) => client.layers.get_or_insert_default().bound = bound,
+        }
+        // No edge will come for what is waiting already.
+        self.mark_ready(id);
+        Ok(())
+    }
+
     fn disconnect(&mut self, id: ClientId) {
         let Ok(client) = self.known(id) else {
             return;

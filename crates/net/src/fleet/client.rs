@@ -40,6 +40,10 @@ impl State {
 pub(super) struct Layers {
     pub tls: Option<Box<rustls::ClientConnection>>,
     pub websocket: Option<WebSocket>,
+    /// How many more messages are taken from it, where that is bounded.
+    pub bound: Option<u32>,
+    /// The bound was reached in the middle of what was read: the inbox may have whole units.
+    pub held: bool,
 }
 
 /// A client; `C` is what its protocol keeps of it. An idle one has no buffers.
@@ -135,6 +139,43 @@ impl<C> FleetClient<C> {
     /// Whether the handshake of TLS is not done yet.
     pub fn is_in_handshake(&self) -> bool {
         self.tls().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Whether what is taken from it is bounded.
+    #[inline]
+    pub fn is_bounded(&self) -> bool {
+        self.layers.as_ref().is_some_and(|l| l.bound.is_some())
+    }
+
+    /// Whether nothing more is taken from it for now: its application is busy.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.layers.as_ref().is_some_and(|l| l.bound == Some(0))
+    }
+
+    /// Keeps what is left of what was read: the beginning of a unit, and whole ones before it where a bound was reached.
+    #[allow(clippy::box_collection)] // As it is kept.
+    pub(super) fn keep(&mut self, rest: Box<Vec<u8>>) {
+        self.inbox = Some(rest).filter(|rest| !rest.is_empty());
+        let is_held = self.is_busy() && self.inbox.is_some();
+        if let Some(layers) = &mut self.layers {
+            layers.held = is_held;
+        }
+    }
+
+    /// Whether its inbox may have whole units.
+    pub(super) fn holds_units(&self) -> bool {
+        self.layers.as_ref().is_some_and(|l| l.held)
+    }
+
+    /// One more message was delivered to it.
+    #[inline]
+    pub fn count_delivery(&mut self) {
+        if let Some(layers) = &mut self.layers
+            && let Some(left) = &mut layers.bound
+        {
+            *left = left.saturating_sub(1);
+        }
     }
 
     /// Whether the server has not accepted WebSocket yet.

@@ -291,6 +291,7 @@ impl<'a, C> ClientLink<'a, C> {
 
     #[inline]
     pub fn deliver(&mut self, events: &mut dyn Events, delivery: Delivery<'_>) {
+        self.client.count_delivery();
         self.shared.reports.deliver(events, self.id, delivery);
     }
 

@@ -24,6 +24,10 @@ const GROWTH: usize = 1 << 20;
 /// The advice where WebSocket does not begin.
 const WEBSOCKET_PORT: &str = "does the server speak WebSocket at this port, at this path, with TLS if it is wss://? Its other ports are others";
 
+/// Bytes that are read at once for a client whose application takes so many messages and no more: what it does not take
+/// should wait in its socket, before the server.
+const BOUNDED_READ: usize = 4 << 10;
+
 /// Reads of one TLS connection in a row before other clients are read from.
 const TLS_READS: usize = 16;
 
@@ -40,12 +44,15 @@ impl<P: Protocol> TcpFleet<P> {
             client.paused = true;
             return;
         }
+        if client.is_busy() {
+            return;
+        }
         let mut arrived = self.read(id, events);
         // The end of a stream is reported together with its last bytes.
-        while self.has_hung_up(id) && matches!(arrived, Ok(Arrived::More)) {
+        while self.has_hung_up(id) && matches!(arrived, Ok(Arrived::More)) && !self.is_busy(id) {
             arrived = self.read(id, events);
         }
-        if self.has_hung_up(id) && matches!(arrived, Ok(Arrived::Drained)) {
+        if self.has_hung_up(id) && matches!(arrived, Ok(Arrived::Drained)) && !self.is_busy(id) {
             arrived = self.read(id, events);
         }
         match arrived {
@@ -54,6 +61,8 @@ impl<P: Protocol> TcpFleet<P> {
                 let broken = self.connection_ended(id, false);
                 return self.fail(id, broken);
             }
+            // It is read from again once more is asked for.
+            Ok(_) if self.is_busy(id) => {}
             Ok(Arrived::More) => self.mark_ready(id),
             // The end of the stream comes without another edge.
             Ok(Arrived::Drained) if self.has_hung_up(id) => self.mark_ready(id),
@@ -69,6 +78,25 @@ impl<P: Protocol> TcpFleet<P> {
 
     fn has_hung_up(&self, id: ClientId) -> bool {
         self.clients[id.0 as usize].marks.hung_up
+    }
+
+    fn is_busy(&self, id: ClientId) -> bool {
+        self.clients[id.0 as usize].is_busy()
+    }
+
+    /// Takes in whole units that a bound has kept in the inbox.
+    #[cold]
+    fn take_held(&mut self, id: ClientId, events: &mut dyn Events) -> Result<(), Broken> {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(mut inbox) = client.inbox.take() else {
+            return Ok(());
+        };
+        events.arrived();
+        let (protocol, mut link) = self.link(id);
+        let used = protocol.receive(&mut link, &inbox, events)?;
+        inbox.drain(..used);
+        link.client.keep(inbox);
+        Ok(())
     }
 
     /// Why a connection ended, or was `reset`, without the protocol's saying so.
@@ -112,6 +140,16 @@ impl<P: Protocol> TcpFleet<P> {
     }
 
     fn read(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
+        let layers = &mut self.clients[id.0 as usize].layers;
+        if layers
+            .as_mut()
+            .is_some_and(|layers| std::mem::take(&mut layers.held))
+        {
+            self.take_held(id, events)?;
+            if self.is_busy(id) {
+                return Ok(Arrived::More);
+            }
+        }
         if self.clients[id.0 as usize].has_tls() {
             return self.read_tls(id, events);
         }
@@ -125,6 +163,10 @@ impl<P: Protocol> TcpFleet<P> {
     }
 
     fn read_tls(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
+        // Decrypted bytes that a bound has left there.
+        if !self.take_in_plaintext(id, events)? {
+            return Ok(Arrived::More);
+        }
         for _ in 0..TLS_READS {
             let client = &mut self.clients[id.0 as usize];
             let tls = client.layers.as_mut().and_then(|l| l.tls.as_mut());
@@ -145,8 +187,9 @@ impl<P: Protocol> TcpFleet<P> {
             if read == Arrived::More {
                 self.mark_alive(id);
             }
-            // All plaintext that rustls has.
-            while let (Io::Done(1..), _) = self.take_in(id, events, plaintext)? {}
+            if !self.take_in_plaintext(id, events)? {
+                return Ok(Arrived::More);
+            }
             if read == Arrived::Ended {
                 return Ok(Arrived::Ended);
             }
@@ -157,6 +200,16 @@ impl<P: Protocol> TcpFleet<P> {
             }
         }
         Ok(Arrived::More)
+    }
+
+    /// Takes in all plaintext that rustls has; false if a bound was reached before its end.
+    fn take_in_plaintext(&mut self, id: ClientId, events: &mut dyn Events) -> Result<bool, Broken> {
+        while let (Io::Done(1..), _) = self.take_in(id, events, plaintext)? {
+            if self.is_busy(id) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Bytes came from the server: it is alive.
@@ -186,8 +239,15 @@ impl<P: Protocol> TcpFleet<P> {
         if let Some(inbox) = &inbox {
             self.buf[..kept].copy_from_slice(inbox);
         }
-        let room = self.buf.len() - kept;
-        let io = read(client, &mut self.shared.wire, &mut self.buf[kept..]);
+        let mut room = self.buf.len() - kept;
+        if client.is_bounded() {
+            room = room.min(BOUNDED_READ);
+        }
+        let io = read(
+            client,
+            &mut self.shared.wire,
+            &mut self.buf[kept..kept + room],
+        );
         let Io::Done(n @ 1..) = io else {
             client.inbox = inbox.take();
             return Ok((io, false));
@@ -211,7 +271,7 @@ impl<P: Protocol> TcpFleet<P> {
         let bytes = &self.buf[..kept + carried];
         let used = self.protocol.receive(&mut link, bytes, events)?;
         if used < bytes.len() {
-            link.client.inbox = Some(Box::new(bytes[used..].to_vec()));
+            link.client.keep(Box::new(bytes[used..].to_vec()));
         }
         self.check_websocket(id)?;
         Ok((io, n == room))
@@ -249,11 +309,11 @@ impl<P: Protocol> TcpFleet<P> {
             let (protocol, mut link) = self.link(id);
             used = protocol.receive(&mut link, &inbox, events)?;
         }
-        self.clients[id.0 as usize].inbox = match used {
-            0 => Some(inbox),
-            _ if used == inbox.len() => None,
-            _ => Some(Box::new(inbox[used..].to_vec())),
-        };
+        match used {
+            0 => self.clients[id.0 as usize].inbox = Some(inbox),
+            _ if used == inbox.len() => {}
+            _ => self.clients[id.0 as usize].keep(Box::new(inbox[used..].to_vec())),
+        }
         self.check_websocket(id)?;
         Ok((io, n == room))
     }
@@ -312,6 +372,9 @@ impl<P: Protocol> TcpFleet<P> {
     /// Fails where the server has closed WebSocket.
     fn check_websocket(&mut self, id: ClientId) -> Result<(), Broken> {
         let client = &mut self.clients[id.0 as usize];
+        if client.holds_units() {
+            return Ok(());
+        }
         let closed = client
             .websocket_mut()
             .and_then(|websocket| websocket.closed());

@@ -104,7 +104,7 @@ impl<P: Protocol> TcpFleet<P> {
         client.layers = tls.map(|tls| {
             Box::new(Layers {
                 tls: Some(tls),
-                websocket: None,
+                ..Layers::default()
             })
         });
         client.state = State::Connecting;
@@ -277,6 +277,11 @@ impl<P: Protocol> TcpFleet<P> {
                     continue;
                 }
                 State::Connected => {
+                    if link.client.is_busy() {
+                        // What the server has sent is not read: its silence says nothing.
+                        link.client.awaits_pong = false;
+                        link.client.last_received_ms = link.shared.now_ms;
+                    }
                     match protocol.keep_alive(&mut link) {
                         // A failure to write has failed the client already.
                         Ok(()) => {

@@ -92,6 +92,9 @@ impl Protocol for Units {
                         redelivered: false,
                     };
                     link.deliver(events, delivery);
+                    if link.client.is_busy() {
+                        break;
+                    }
                 }
                 _ => return Err(link.broken("out of turn")),
             }
@@ -368,4 +371,51 @@ fn who_is_turned_away_is_told_and_may_come_again() {
     server.write_all(&unit(b"welcome")).unwrap();
     until(&mut fleet, &mut rig, |b| !b.seen.connected.is_empty());
     assert_eq!(fleet.clients[0].epoch, 2);
+}
+
+/// What is not taken waits in the socket, and then before the server; none of it is lost, and its end is told last.
+#[test]
+fn who_takes_so_many_messages_is_read_from_no_further() {
+    const UNITS: usize = 200_000;
+    let (mut fleet, mut rig, mut server) = connected(Units {
+        keep_alive_s: 1,
+        ..Units::default()
+    });
+    fleet.take_at_most(C, Some(1)).unwrap();
+    let writer = thread::spawn(move || {
+        for number in 0..UNITS as u32 {
+            let mut words = [7; 200];
+            words[..4].copy_from_slice(&number.to_le_bytes());
+            server.write_all(&unit(&words)).unwrap();
+        }
+    });
+    // Longer than a server may be silent after a ping.
+    let end = fleet.now() + 2_500_000_000;
+    while fleet.now() < end {
+        fleet.poll(fleet.now() + 20_000_000, &mut rig.seen).unwrap();
+    }
+    assert_eq!(rig.seen.messages.len(), 1);
+    assert!(
+        fleet.wire_bytes().received < 10_000,
+        "{:?}",
+        fleet.wire_bytes()
+    );
+    assert!(!writer.is_finished(), "the server is held back");
+    for taken in [2, 3, 10, 90] {
+        let more = taken - rig.seen.messages.len() as u32;
+        fleet.take_at_most(C, Some(more)).unwrap();
+        for _ in 0..20 {
+            fleet.poll(fleet.now() + 1_000_000, &mut rig.seen).unwrap();
+        }
+        assert_eq!(rig.seen.messages.len(), taken as usize);
+    }
+    assert!(rig.seen.failed.is_empty(), "{:?}", rig.seen.failed);
+    fleet.take_at_most(C, None).unwrap();
+    until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
+    writer.join().unwrap();
+    assert_eq!(rig.seen.messages.len(), UNITS);
+    for (number, message) in (0..UNITS as u32).zip(&rig.seen.messages) {
+        assert_eq!(message.payload[..4], number.to_le_bytes());
+    }
+    assert!(rig.seen.failed[0].1.contains("the server closed"));
 }

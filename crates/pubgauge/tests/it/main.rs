@@ -32,6 +32,7 @@ mod real_time;
 mod recordings;
 mod runs;
 mod scratch;
+mod slow;
 mod snapshots;
 mod ssh;
 mod strangers_files;

@@ -63,6 +63,7 @@ fn sentences<'a>(
         .chain(cells().filter_map(setup::sentence))
         .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
+        .chain(cells().filter_map(setup::slow_subscribers))
         .chain(cells().filter_map(setup::groups))
         .chain(crowd::sentence(workload))
 }

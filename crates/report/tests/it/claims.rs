@@ -14,6 +14,7 @@ use pubgauge_figures::model::{
 use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
+use pubgauge_figures::slow::SlowFigures;
 use pubgauge_figures::{
     Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Results, SeriesRecord,
     Status, TrafficRecord, Trial, Verdict,
@@ -115,6 +116,16 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             returned: 4,
             first_message_ns: Some(latency),
             backlog_ns: Some(latency),
+        }),
+        slow: Some(SlowFigures {
+            subscribers: 2,
+            fell_behind: 1,
+            expected: 100,
+            taken: 60,
+            behind: 30,
+            lost: 10,
+            latency_ns: Some(latency),
+            ..SlowFigures::default()
         }),
         interruptions: vec![Interruption {
             at_s: 1.0,

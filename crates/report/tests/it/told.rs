@@ -5,6 +5,8 @@ use crate::sample;
 
 use pubgauge_figures::group::GroupFigures;
 use pubgauge_figures::model::PresenceFigures;
+use pubgauge_figures::party::PartyName;
+use pubgauge_figures::slow::{SlowFigures, SlowSubscriber};
 use pubgauge_report::{page, table};
 
 /// The table without its line breaks.
@@ -86,6 +88,39 @@ fn what_became_of_clients_that_came_and_went_is_told() {
         assert!(words.contains(sentence), "{words}");
         assert!(page(&results, &logs).contains(sentence));
     }
+}
+
+#[test]
+fn what_became_of_slow_subscribers_is_told() {
+    let (mut results, logs) = sample::run(1);
+    assert!(!text(&results).contains("slow subscribers"));
+    let of = |name: &str, lost, disconnects| SlowSubscriber {
+        party: PartyName {
+            name: name.into(),
+            ..PartyName::default()
+        },
+        taken: 150,
+        behind: 120,
+        lost,
+        disconnects,
+    };
+    results.trials[0].slow = Some(SlowFigures {
+        subscribers: 3,
+        fell_behind: 2,
+        expected: 3_000,
+        taken: 1_300,
+        behind: 240,
+        lost: 1_460,
+        disconnects: 1,
+        of: vec![of("a", None, 1), of("b", Some(730), 0)],
+        ..SlowFigures::default()
+    });
+    let words = text(&results);
+    let sentence = "2 of 3 slow subscribers fell behind: 1300 of 3000 messages due to them were taken, 240 had been kept and \
+        came afterwards, 1460 never came, 1 connections were ended; subscriber `a` (150 taken, 120 kept, an unknown number \
+        lost, disconnected), subscriber `b` (150 taken, 120 kept, 730 lost)";
+    assert!(words.contains(sentence), "{words}");
+    assert!(page(&results, &logs).contains("2 of 3 slow subscribers fell behind"));
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
                 .count(Evidence::ConnectionsPlanned, planned),
         );
     }
+    // What becomes of slow subscribers is told apart.
+    let slow = trial.slow.as_ref().map_or(0, |slow| slow.disconnects);
+    let lost = lost.saturating_sub(slow);
     if lost > 0 && !circumstances.disconnects_allowed {
         let words = most_frequent_failure(trial, &[FailureKind::Lost]);
         let text = format!("{lost} of {planned} connections were lost, {remade} made again{words}");

@@ -11,6 +11,7 @@ mod planted;
 mod processes;
 mod promises;
 mod search;
+mod slow;
 mod study;
 mod sweep;
 mod sweep_ramps;

@@ -11,6 +11,7 @@ use super::identities::IdentitiesFile;
 use super::payload::PayloadFile;
 use super::presence::PresenceFile;
 use super::search::OrFind;
+use super::slow::SlowFile;
 
 /// One traffic relation: who sends what to whom, how big, when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +81,8 @@ pub struct FlowFile {
     /// Devices that come and go; all stay connected if absent. A device that takes part in several flows comes and goes as
     /// any of them says.
     pub presence: Option<PresenceFile>,
+    /// Subscribers whose applications are slow; none if absent.
+    pub slow: Option<SlowFile>,
     /// Messages of a flat-out flow that may be under way at once.
     pub window: Option<u32>,
     /// The flow's own demands on the system, on top of the variant's settings. Its connections are its

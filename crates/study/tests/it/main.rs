@@ -12,5 +12,6 @@ mod presence;
 mod profiles;
 mod schema;
 mod search;
+mod slow;
 mod windows;
 mod wrong_files;

@@ -259,6 +259,7 @@ impl ZeromqFleet {
         client.filters.clear();
         client.checked = false;
         client.kept = false;
+        client.bound = None;
         client.lost = None;
         self.connecting.retain(|&c| c != id.0);
         // Pending reports of this client no longer hold.

@@ -44,6 +44,12 @@ impl ZeromqFleet {
             client.flooded = false;
             return Ok(false);
         };
+        if client.bound == Some(0) {
+            // So that its descriptor does not wake the fleet again; libzmq's own queue goes on filling.
+            port.socket.process_commands()?;
+            client.flooded = false;
+            return Ok(false);
+        }
         let checks = if client.checked {
             &client.filters[..]
         } else {
@@ -54,9 +60,13 @@ impl ZeromqFleet {
             ClientId(id),
             checks,
             client.flooded,
+            client.bound,
             &mut self.wire,
             events,
         )?;
+        if let Some(left) = &mut client.bound {
+            *left = left.saturating_sub(turn.messages as u32);
+        }
         client.flooded = turn.more;
         Ok(turn.messages > 0)
     }

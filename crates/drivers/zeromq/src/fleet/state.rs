@@ -56,6 +56,8 @@ pub(super) struct ZeromqClient {
     pub(super) subscriber: Option<Port>,
     /// The socket for its messages under point-to-point; otherwise `subscriber` receives them.
     pub(super) receiver: Option<Port>,
+    /// How many more messages are taken from its socket, where that is bounded.
+    pub(super) bound: Option<u32>,
     /// The publishers' queues that the receiver takes from.
     pub(super) sources: Vec<TopicSource>,
     /// The subscriber may hold announcements of queues that no event will report.

@@ -1,0 +1,124 @@
+//! Slow subscribers over real servers: what each server does with what they do not take.
+
+use crate::common;
+
+use common::*;
+use serde_json::Value;
+
+/// One of three subscribers takes a message each 20 ms, over a server of `name` in `mine`.
+fn one_of_three(place: &Place, name: &str, flow: &str, settings: &str) -> Value {
+    place.write(
+        "slow.toml",
+        format!(
+            "name = \"slow\"\nsystems = [\"{name}\"]\n\
+             phases = {{ warm-up = \"300ms\", measure = \"3s\" }}\n{settings}\n\
+             [[workload]]\nname = \"w\"\n[[workload.flow]]\nsubscribers = 3\n\
+             slow = {{ subscribers = 1, takes = \"20ms\" }}\n{flow}\n"
+        ),
+    );
+    place.run(&["run", "slow.toml", "--systems", "mine", "--out", "run"]);
+    place.is_clean();
+    let trial = place.trial("run");
+    assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
+    accounted(&trial);
+    // The others get all.
+    assert_eq!(count(&trial, "lost"), 0, "{}", reasons(&trial));
+    let slow = &trial["slow"];
+    let told = ["taken", "behind", "lost", "under_way"].map(|what| count(slow, what));
+    assert_eq!(told.iter().sum::<u64>(), count(slow, "expected"), "{slow}");
+    assert_eq!(count(slow, "expected"), count(&trial, "published"));
+    // 150 in 3 s, on a machine that may stand still.
+    let taken = count(slow, "taken");
+    assert!((100..=151).contains(&taken), "{slow}");
+    assert_eq!(count(slow, "fell_behind"), 1, "{slow}");
+    slow.clone()
+}
+
+#[test]
+fn mosquitto_keeps_all_without_a_bound() {
+    let place = Place::new();
+    place.system("mosquitto", "kept", &[]);
+    let slow = one_of_three(
+        &place,
+        "kept",
+        "payload = \"1KiB\"\nrate = \"500/s\"",
+        "settings = [{ reliability = \"at-least-once\" }]",
+    );
+    assert_eq!(
+        (count(&slow, "lost"), count(&slow, "disconnects")),
+        (0, 0),
+        "{slow}"
+    );
+    assert!(count(&slow, "behind") > 1_200, "{slow}");
+    place
+        .run(&["report", "run"])
+        .exits(0)
+        .assert_says("1 of 1 slow subscribers fell behind");
+}
+
+#[test]
+fn mosquitto_drops_at_qos_1_what_its_queue_has_no_room_for() {
+    let place = Place::new();
+    let bounds = [
+        ("max_queued_messages 0", "max_queued_messages 100"),
+        ("max_inflight_messages 0", "max_inflight_messages 20"),
+    ];
+    place.system("mosquitto", "bounded", &bounds);
+    let slow = one_of_three(
+        &place,
+        "bounded",
+        "payload = \"1KiB\"\nrate = \"500/s\"",
+        "settings = [{ reliability = \"at-least-once\" }]",
+    );
+    assert_eq!(count(&slow, "disconnects"), 0, "{slow}");
+    // 20 wait for their acknowledgements and 100 in the queue.
+    assert!((100..=122).contains(&count(&slow, "behind")), "{slow}");
+    assert!(count(&slow, "lost") > 1_000, "{slow}");
+}
+
+#[test]
+fn mosquitto_drops_at_qos_0_what_the_socket_has_no_room_for() {
+    let place = Place::new();
+    let bounds = [("max_queued_messages 0", "max_queued_messages 100")];
+    place.system("mosquitto", "bounded", &bounds);
+    let flow = "payload = \"64KiB\"\nrate = \"200/s\"";
+    let slow = one_of_three(&place, "bounded", flow, "");
+    assert_eq!(count(&slow, "disconnects"), 0, "{slow}");
+    assert!(count(&slow, "lost") > 100, "{slow}");
+}
+
+#[test]
+fn nats_disconnects_who_is_too_far_behind() {
+    let place = Place::new();
+    place.system(
+        "nats",
+        "strict",
+        &[
+            ("max_pending: 1GB", "max_pending: 2MB"),
+            ("max_payload: 8MB", "max_payload: 1MB"),
+        ],
+    );
+    let slow = one_of_three(
+        &place,
+        "strict",
+        "payload = \"16KiB\"\nrate = \"500/s\"",
+        "",
+    );
+    assert_eq!(count(&slow, "disconnects"), 1, "{slow}");
+    assert!(count(&slow, "lost") > 300, "{slow}");
+    assert_eq!(slow["of"][0]["disconnects"], 1);
+}
+
+#[test]
+fn who_cannot_stop_reading_says_so_in_the_plan() {
+    let place = Place::new();
+    place.write(
+        "slow.toml",
+        "name = \"slow\"\nsystems = [\"mosquitto\"]\n\
+         settings = [{ reliability = \"at-least-once\", session = \"durable\", native.mqtt.collect = true }]\n\
+         [[workload]]\nname = \"w\"\n[[workload.flow]]\nsubscribers = 3\nrate = \"10/s\"\n\
+         payload = \"64B\"\nslow = { subscribers = 1, takes = \"20ms\" }\n",
+    );
+    let said = place.run(&["plan", "slow.toml"]);
+    said.assert_says("slow");
+}

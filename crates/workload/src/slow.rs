@@ -1,0 +1,121 @@
+//! Subscribers whose applications are slow.
+
+use std::collections::HashMap;
+
+use crate::model::{Arrivals, Exchange, Workload};
+
+impl Workload {
+    /// Checks that those who are slow can be.
+    ///
+    /// # Errors
+    /// The flow, and what about it does not go with that.
+    pub(crate) fn check_slow(&self) -> Result<(), (String, &'static str)> {
+        let all = || self.flows.iter().flat_map(|flow| &flow.subscribers);
+        if all().all(|subscriber| subscriber.takes.is_none()) {
+            return Ok(());
+        }
+        let mut uses: HashMap<u32, u32> = HashMap::new();
+        for flow in &self.flows {
+            let publishers = flow.publishers.iter().map(|publisher| publisher.device);
+            let subscribers = flow.subscribers.iter().map(|subscriber| subscriber.device);
+            for device in publishers.chain(subscribers) {
+                *uses.entry(device).or_default() += 1;
+            }
+        }
+        for flow in &self.flows {
+            let fault = |what| Err((flow.name.clone(), what));
+            for subscriber in flow.subscribers.iter().filter(|s| s.takes.is_some()) {
+                if subscriber.takes == Some(0) {
+                    return fault("a slow subscriber takes some time for each message");
+                }
+                if subscriber.group.is_some() {
+                    return fault(
+                        "a member of a group that shares leaves to others what it does not take",
+                    );
+                }
+                if uses[&subscriber.device] > 1 {
+                    return fault("the connection of a slow subscriber has this one use alone");
+                }
+                if flow.presence_of(true).is_some() {
+                    return fault("a subscriber that comes and goes is not slow as well");
+                }
+            }
+            let is_slow = flow.subscribers.iter().any(|s| s.takes.is_some());
+            let waits = matches!(flow.arrivals, Arrivals::Bursts { every: None, .. });
+            if is_slow && (flow.is_flat_out() || waits || flow.exchange == Exchange::PingPong) {
+                return fault(
+                    "with slow subscribers a flow needs a schedule that waits for nobody",
+                );
+            }
+        }
+        if all().all(|subscriber| subscriber.takes.is_some()) {
+            let first = self.flows.first().map(|flow| flow.name.clone());
+            return Err((
+                first.unwrap_or_default(),
+                "all subscribers are slow: there is none beside whom they are",
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Arrivals, Workload};
+    use crate::presence::{Between, Presence};
+
+    fn slow() -> Workload {
+        let mut workload = Workload::fan(2, 3, Arrivals::Periodic { per_s: 10.0 });
+        workload.flows[0].subscribers[1].takes = Some(5_000_000);
+        workload
+    }
+
+    #[test]
+    fn what_a_slow_subscriber_hears_is_expected_apart() {
+        let audience = slow().check().unwrap();
+        assert_eq!((audience.fan_out(0), audience.slow_fan_out(0)), (2, 1));
+        assert_eq!(audience.listeners(1), 3);
+    }
+
+    #[test]
+    fn who_cannot_be_slow_is_refused() {
+        let refused = |change: fn(&mut Workload), words: &str| {
+            let mut workload = slow();
+            change(&mut workload);
+            let why = workload.check().unwrap_err().to_string();
+            assert!(why.contains(words), "{why}");
+        };
+        refused(
+            |w| w.flows[0].subscribers[1].takes = Some(0),
+            "takes some time",
+        );
+        refused(
+            |w| w.flows[0].subscribers[1].group = Some("g".into()),
+            "a group that shares",
+        );
+        refused(|w| w.flows[0].subscribers[1].device = 0, "one use alone");
+        refused(|w| w.flows[0].arrivals = Arrivals::FlatOut, "a schedule");
+        refused(
+            |w| {
+                for subscriber in &mut w.flows[0].subscribers {
+                    subscriber.takes = Some(1);
+                }
+            },
+            "all subscribers are slow",
+        );
+        refused(
+            |w| {
+                w.flows[0].presence = Some(Box::new(Presence {
+                    publishers: false,
+                    subscribers: true,
+                    online: Between::exactly(1_000),
+                    offline: Between::exactly(1_000),
+                    spread: true,
+                    back_within: None,
+                    vanishes: false,
+                }));
+            },
+            "comes and goes",
+        );
+    }
+}
