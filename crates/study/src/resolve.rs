@@ -4,6 +4,7 @@
 mod checks;
 mod contents;
 mod presence;
+mod rate;
 mod recordings;
 mod topics;
 pub(crate) mod traces;
@@ -22,7 +23,7 @@ use pubgauge_workload::{
 use crate::clash::{Clash, Clashes};
 use crate::file::{
     AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
-    ReplayModeFile, WorkloadFile,
+    RateFile, ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
@@ -81,13 +82,14 @@ pub(crate) fn workload(
     devices.list.shrink_to_fit();
     own_connections(&devices.list, &flows, &mut clashes);
     subscribe_once(&devices.list, &mut flows, notes);
-    let workload = Workload {
+    let mut workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
         flows,
         phases: resolve_phases(phases, &file.phases),
         seed,
     };
+    rate::fit_curves(&mut workload, notes);
     if clashes.found.is_empty() {
         answers_overheard(&workload, &mut clashes, notes);
         both_sides(&workload, notes);
@@ -360,7 +362,25 @@ fn arrivals(
         );
     }
     let rate = match file.rate {
-        Some(rate) => rate,
+        Some(RateFile::Constant(rate)) => rate,
+        Some(RateFile::Varying(ref rate)) => {
+            if file.bursts.is_some() {
+                clashes.hinted(
+                    "bursts",
+                    "a rate over time and bursts both say when messages are sent: leave `bursts` out",
+                    Some("steps to \"0/s\" are silences".into()),
+                );
+            }
+            let curve = rate::curve(rate, publishers, clashes);
+            return match publishers {
+                // It only subscribes.
+                0 => Arrivals::FlatOut,
+                _ => Arrivals::Varying {
+                    curve: curve.into(),
+                    random: file.arrivals == Some(ArrivalsFile::Poisson),
+                },
+            };
+        }
         None if publishers == 0 || file.exchange == Some(ExchangeFile::PingPong) => Rate::Max,
         None => {
             clashes.hinted(
@@ -413,7 +433,8 @@ fn arrivals(
 /// Bursts of messages back to back.
 fn burst(messages: u32, file: &FlowFile, clashes: &mut Clashes<'_>) -> Arrivals {
     const LEAST: u64 = 1_000_000;
-    let paced = file.rate.is_some_and(|rate| rate != Rate::Max);
+    let flat_out = RateFile::Constant(Rate::Max);
+    let paced = file.rate.as_ref().is_some_and(|rate| *rate != flat_out);
     for (key, given) in [
         ("rate", paced),
         ("arrivals", file.arrivals.is_some()),
