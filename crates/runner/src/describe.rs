@@ -186,7 +186,11 @@ fn curve_words(curve: &RateCurve) -> String {
             let day = number(curve.length() as f64 / SECOND);
             format!("{between} in days of {day} s")
         }
-        [one] => format!("{} to {}", rate_words(one.from_per_s), rate_words(one.to_per_s)),
+        [one] => format!(
+            "{} to {}",
+            rate_words(one.from_per_s),
+            rate_words(one.to_per_s)
+        ),
         few if few.len() <= MOST_STEPS => {
             let rates: Vec<String> = few.iter().map(|step| rate_words(step.from_per_s)).collect();
             rates.join(", then ")

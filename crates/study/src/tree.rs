@@ -27,7 +27,10 @@ const TABLES: [(&str, &[&str]); 3] = [
         "workload",
         &["phases", "topology", "client", "testbed", "grid", "flow"],
     ),
-    ("flow", &["dimensions", "payload", "rate", "bursts", "replay"]),
+    (
+        "flow",
+        &["dimensions", "payload", "rate", "bursts", "replay"],
+    ),
     ("settings", &["user-properties", "batching", "native"]),
 ];
 

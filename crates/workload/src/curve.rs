@@ -182,7 +182,13 @@ mod tests {
     fn a_day_is_high_at_its_peak_and_low_half_a_day_from_it() {
         let day = RateCurve::daily((100.0, 900.0), 60 * SECOND, 20 * SECOND);
         let at = |s: u64| day.per_s_at(s * SECOND);
-        for (s, per_s) in [(20, 900.0), (50, 100.0), (35, 500.0), (80, 900.0), (65, 500.0)] {
+        for (s, per_s) in [
+            (20, 900.0),
+            (50, 100.0),
+            (35, 500.0),
+            (80, 900.0),
+            (65, 500.0),
+        ] {
             assert!((at(s) - per_s).abs() < 0.5, "{s} s: {}", at(s));
         }
         assert!((day.mean_per_s(60 * SECOND) - 500.0).abs() < 1e-6);
@@ -197,11 +203,19 @@ mod tests {
             RatePiece::level(10.0, SECOND),
             RatePiece::level(30.0, SECOND),
         ]);
-        let points = [(0, 10.0), (SECOND, 10.0), (SECOND, 30.0), (2 * SECOND, 30.0)];
+        let points = [
+            (0, 10.0),
+            (SECOND, 10.0),
+            (SECOND, 30.0),
+            (2 * SECOND, 30.0),
+        ];
         assert_eq!(steps.points(2 * SECOND), points);
         assert_eq!(steps.points(4 * SECOND).last(), Some(&(4 * SECOND, 30.0)));
         assert_eq!(steps.points(SECOND / 2), [(0, 10.0), (SECOND / 2, 10.0)]);
         assert_eq!(steps.mean_per_s(4 * SECOND), 25.0);
-        assert_eq!((steps.per_s_at(SECOND), steps.per_s_at(9 * SECOND)), (30.0, 30.0));
+        assert_eq!(
+            (steps.per_s_at(SECOND), steps.per_s_at(9 * SECOND)),
+            (30.0, 30.0)
+        );
     }
 }

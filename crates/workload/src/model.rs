@@ -35,7 +35,10 @@ impl Workload {
             if let Arrivals::Varying { curve, .. } = &mut flow.arrivals
                 && curve.stretched
             {
-                curve.pieces.iter_mut().for_each(|piece| piece.lasts = lasts);
+                curve
+                    .pieces
+                    .iter_mut()
+                    .for_each(|piece| piece.lasts = lasts);
             }
         }
     }

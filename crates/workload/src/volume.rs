@@ -162,8 +162,14 @@ mod tests {
         let mut workload = Workload::fan(1, 3, Arrivals::Varying { curve, random });
         workload.phases.measure = Until::Time(10 * SECOND);
         let told = volumes(&workload).unwrap();
-        assert_eq!((told.mean.messages_in, told.mean.messages_out), (100.0, 300.0));
-        assert_eq!((told.peak.messages_in, told.peak.messages_out), (200.0, 600.0));
+        assert_eq!(
+            (told.mean.messages_in, told.mean.messages_out),
+            (100.0, 300.0)
+        );
+        assert_eq!(
+            (told.peak.messages_in, told.peak.messages_out),
+            (200.0, 600.0)
+        );
         workload.flows[0].active_for = Some(5 * SECOND);
         assert_eq!(volumes(&workload).unwrap().peak.messages_in, 100.0);
         assert!(!workload.is_silent());

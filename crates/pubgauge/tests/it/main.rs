@@ -22,6 +22,7 @@ mod hosts;
 mod install;
 mod interruptions;
 mod kubernetes;
+mod load_over_time;
 mod long;
 mod namespaces;
 mod pairs;

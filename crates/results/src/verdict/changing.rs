@@ -47,7 +47,8 @@ impl ChangingLoad<'_> {
             Carried::All => climb
                 .filter(|climb| climb.to == last && self.may_go_on(*climb))
                 .map_or(Carried::All, |climb| self.unknown(climb)),
-            unknown => unknown,
+            // What is lowest is told as it was, not as it would have been under an even load.
+            Carried::Unknown { needs_s, .. } => self.unsteady(needs_s),
         }
     }
 
@@ -186,6 +187,25 @@ impl ChangingLoad<'_> {
             from,
             to,
             seconds: self.seconds(stretch),
+        }
+    }
+
+    fn unsteady(&self, needs_s: f64) -> Carried {
+        let third = self.points.len() / 3;
+        let least = |part: std::ops::Range<usize>| {
+            let late = part.map(|n| self.lateness(n));
+            late.fold(f64::INFINITY, f64::min)
+        };
+        let count = self.points.len();
+        let (first, last) = (least(0..third), least(count - third..count));
+        Carried::Unknown {
+            needs_s,
+            why: format!(
+                "{} of measurement are too short to tell whether the load was carried, which changes meanwhile: deliveries were \
+                 {first:.3} s late at the least in the first third and {last:.3} s in the last; {} or more would do",
+                carried::seconds(self.points[count - 1].0),
+                carried::seconds(needs_s),
+            ),
         }
     }
 

@@ -116,7 +116,10 @@ written_as!(
         })
     },
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Level, E> {
-        let none = text.trim().strip_prefix('0').is_some_and(|rest| rest.trim_start().starts_with('/'));
+        let none = text
+            .trim()
+            .strip_prefix('0')
+            .is_some_and(|rest| rest.trim_start().starts_with('/'));
         if none {
             return Ok(Level(Rate::All(0.0)));
         }
@@ -126,6 +129,12 @@ written_as!(
             )),
             rate => Ok(Level(rate)),
         }
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Level, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Level, E> {
+        self.visit_str(&number.to_string())
     },
 );
 
@@ -143,6 +152,12 @@ written_as!(
     },
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RateFile, E> {
         text.parse().map(RateFile::Constant).map_err(E::custom)
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<RateFile, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<RateFile, E> {
+        self.visit_str(&number.to_string())
     },
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RateFile, A::Error> {
         const KINDS: [&str; 3] = ["steps", "ramp", "daily"];

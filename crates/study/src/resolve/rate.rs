@@ -14,11 +14,7 @@ const MOST_STEPS: usize = 1000;
 const LEAST_DAY: Span = Span(SECOND);
 
 /// As plain data, of so many publishers.
-pub(super) fn curve(
-    rate: &VaryingRate,
-    publishers: usize,
-    clashes: &mut Clashes<'_>,
-) -> RateCurve {
+pub(super) fn curve(rate: &VaryingRate, publishers: usize, clashes: &mut Clashes<'_>) -> RateCurve {
     let mut clashes = clashes.below(&["rate"]);
     match rate {
         VaryingRate::Steps(steps) => of_steps(steps, publishers, &mut clashes),

@@ -4,6 +4,7 @@ mod claims;
 mod compare;
 mod counts;
 mod crossing;
+mod load_over_time;
 mod network;
 mod papers;
 mod plans;

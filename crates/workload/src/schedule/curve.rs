@@ -230,7 +230,10 @@ mod tests {
         for (k, at) in (0..100_u64).zip(times(&ramp, 100)) {
             let at = u128::from(at.expect("due"));
             let square = u128::from(k) * NANOS * NANOS;
-            assert!(at * at <= square && square < (at + 1) * (at + 1), "{k}: {at}");
+            assert!(
+                at * at <= square && square < (at + 1) * (at + 1),
+                "{k}: {at}"
+            );
         }
         // Then two in each tenth of a second.
         assert_eq!(times(&ramp, 121)[120], Some(11 * SECOND));
@@ -258,11 +261,13 @@ mod tests {
         let rate = prop_oneof![Just(0.0), 0.001f64..10.0, 1.0f64..5e5];
         let piece = (1u64..100_000_000_000, rate.clone(), rate, any::<bool>());
         (proptest::collection::vec(piece, 1..5), any::<bool>()).prop_map(|(pieces, repeats)| {
-            let pieces = pieces.into_iter().map(|(lasts, from_per_s, to, level)| RatePiece {
-                lasts,
-                from_per_s,
-                to_per_s: if level { from_per_s } else { to },
-            });
+            let pieces = pieces
+                .into_iter()
+                .map(|(lasts, from_per_s, to, level)| RatePiece {
+                    lasts,
+                    from_per_s,
+                    to_per_s: if level { from_per_s } else { to },
+                });
             RateCurve {
                 pieces: pieces.collect(),
                 repeats,

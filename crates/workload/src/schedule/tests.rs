@@ -218,7 +218,10 @@ fn messages_at_random_follow_the_curve() {
     for (counts, expected) in counts.iter().zip(expected) {
         for (count, expected) in counts.iter().zip(expected) {
             let deviation = f64::sqrt(expected);
-            assert!((*count as f64 - expected).abs() < 4.0 * deviation, "{count} {expected}");
+            assert!(
+                (*count as f64 - expected).abs() < 4.0 * deviation,
+                "{count} {expected}"
+            );
         }
     }
 }
