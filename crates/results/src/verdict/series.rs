@@ -42,7 +42,8 @@ pub(super) fn carried(trial: &Trial) -> Carried {
     let mut all: Vec<Carried> = alone.map(flow).collect();
     // Of several flows that take unequally long, the whole takes longer where the slower one has more of it.
     let changes = trial.flows.iter().any(changes);
-    if !trial.flows.iter().any(|flow| waits(&flow)) && !(several && changes) {
+    let together = !(several && changes || trial.flows.iter().any(|flow| waits(&flow)));
+    if together {
         let cycle = cycle(trial);
         let of_all = match trial.workload.flat_out {
             true => Load::FlatOut,

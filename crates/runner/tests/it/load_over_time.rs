@@ -112,7 +112,7 @@ fn each_second_of_a_course_has_exactly_its_messages(seeds: Range<u64>) {
         let publishers = rng.random_range(1..8);
         let mut w = load(publishers, curve.clone(), 10 * SECOND);
         // The warm-up ends by time, or by count before that; the course does not depend on it.
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             w.phases.warm_up = Until::Count(20, 5 * SECOND);
         }
         let run = simulate(w, Behaviour::default(), Settings::default());
@@ -205,7 +205,7 @@ fn with_peak(seed: u64) -> RateCurve {
 fn over_peak(seed: u64, behaviour: Behaviour) -> Run {
     let mut rng = StdRng::seed_from_u64(seed);
     let curve = Box::new(with_peak(seed));
-    let random = seed % 5 == 0;
+    let random = seed.is_multiple_of(5);
     let mut w = load(rng.random_range(1..20), *curve.clone(), 20 * SECOND);
     w.flows[0].arrivals = Arrivals::Varying { curve, random };
     w.phases.drain_quiet = 5 * SECOND;
@@ -222,7 +222,7 @@ fn a_backlog_that_rises_with_the_rate_alone_is_no_queue(seeds: Range<u64>) {
         let behaviour = Behaviour {
             delay_median_ns: rng.random_range(1..800) * MS,
             delay_sigma: [0.0, 0.15, 0.3][(seed % 3) as usize],
-            ordered: seed % 2 == 0,
+            ordered: seed.is_multiple_of(2),
             service_ns: rng.random_range(1..800_000),
             ..Behaviour::default()
         };

@@ -108,9 +108,12 @@ pub(super) fn fit_curves(workload: &mut Workload, notes: &mut Vec<String>) {
         };
         let sends = flow.sends_for(measure);
         // The last rate holds: it is reached if the pieces before it are over.
-        let last = curve.pieces.last().map_or(0, |piece| match curve.repeats {
-            false if piece.from_per_s == piece.to_per_s => piece.lasts,
-            _ => 0,
+        let last = curve.pieces.last().map_or(0, |piece| {
+            if !curve.repeats && piece.from_per_s == piece.to_per_s {
+                piece.lasts
+            } else {
+                0
+            }
         });
         let needs = curve.length() - last;
         if needs > sends || needs == sends && last > 0 {

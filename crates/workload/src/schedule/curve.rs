@@ -190,7 +190,7 @@ impl CurvePace {
             if left < piece.lasts {
                 let scaled = piece.scaled_area(left);
                 area += scaled / piece.lasts;
-                part = scaled % piece.lasts > 0;
+                part = !scaled.is_multiple_of(piece.lasts);
                 left = 0;
                 break;
             }
@@ -199,7 +199,7 @@ impl CurvePace {
         }
         let last = 2 * self.pieces[self.pieces.len() - 1].to;
         area = area.saturating_add(last.saturating_mul(left));
-        let messages = area / self.unit + u128::from(part || area % self.unit > 0);
+        let messages = area / self.unit + u128::from(part || !area.is_multiple_of(self.unit));
         u64::try_from(messages).unwrap_or(u64::MAX)
     }
 }
