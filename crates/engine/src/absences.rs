@@ -163,11 +163,15 @@ impl AbsenceLog {
         let flow = &brief.workload.flows[number as usize];
         let publishers = 0..flow.publishers.len() as u32;
         let seed = brief.workload.seed_of(number);
-        let random = matches!(flow.arrivals, Arrivals::Poisson { .. });
-        let Ok(schedule) = Schedule::try_new(flow, publishers, seed) else {
+        let random = matches!(
+            flow.arrivals,
+            Arrivals::Poisson { .. } | Arrivals::Varying { random: true, .. }
+        );
+        let Ok(mut schedule) = Schedule::try_new(flow, publishers, seed) else {
             return;
         };
         let (origin, end) = table.span(flow);
+        schedule.begin_curve_at(table.measure.saturating_sub(origin));
         for due in schedule {
             let at = origin.saturating_add(due.at);
             if random || at >= end {

@@ -16,7 +16,7 @@ use pubgauge_driver::{
     ClientId, Clock, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish, TopicId,
 };
 use pubgauge_setup::ClientSetup;
-use pubgauge_workload::{Due, Exchange, Schedule};
+use pubgauge_workload::{Arrivals, Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief};
@@ -95,6 +95,21 @@ struct BurstTurn {
 }
 
 impl Sender {
+    /// The measurement begins at another time than first planned, and the flow's rate over time with it. The message that
+    /// was looked ahead is the curve's first, if it would be due after that.
+    fn begin_curve(&mut self, table: Timetable, flow: &Flow) {
+        let begins = table.measure.saturating_sub(self.origin);
+        if begins == 0 || !matches!(flow.arrivals, Arrivals::Varying { .. }) {
+            return;
+        }
+        self.schedule.begin_curve_at(begins);
+        if let SendingPace::Due(ahead) = &mut self.pace
+            && ahead.as_ref().is_none_or(|due| due.at >= begins)
+        {
+            *ahead = self.schedule.next();
+        }
+    }
+
     /// The position in `Sending::locals` of a publisher, if it is on this worker.
     fn local(&self, publisher: u32) -> Option<u32> {
         let at = publisher.checked_sub(self.first_publisher)?;
@@ -294,6 +309,7 @@ impl Sending {
                 if let Some(turn) = &mut sender.turn {
                     turn.burst = sender.origin;
                 }
+                sender.begin_curve(table, flow);
             }
             return Ok(());
         }
@@ -341,6 +357,7 @@ impl Sending {
         let mut schedule = Schedule::try_new(flow, publishers, seed)
             .map_err(|e| format!("flow `{}`: {e}", flow.name))?;
         let (origin, end) = table.span(flow);
+        schedule.begin_curve_at(table.measure.saturating_sub(origin));
         let everyone: Vec<u32> = locals.clone().collect();
         let pace = match (flow.arrivals.is_flat_out(), flow.exchange) {
             (true, Exchange::PingPong) => SendingPace::PingPong {

@@ -17,7 +17,7 @@ use pubgauge_quantities::text::wrap;
 use pubgauge_runner::describe::{arrival_words, describe, size_words};
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
-use pubgauge_workload::{Audience, SECOND, Volume, Workload};
+use pubgauge_workload::{Audience, SECOND, Volume, Volumes, Workload};
 use serde::{Serialize, Serializer};
 
 use crate::args::{PlanArgs, Selection};
@@ -340,24 +340,31 @@ const MOST_VOLUMES: usize = 20;
 
 fn volume(workload: &Workload) -> Option<String> {
     let audience = Audience::new(workload).ok()?;
-    let volume = Volume::estimate(workload, &audience)?;
+    let Volumes { mean, peak } = Volumes::estimate(workload, &audience)?;
     let words = |messages: f64, what: &str, bytes: f64| {
         let size = shown::bytes(bytes as u64);
         format!("{} {what} and {size} a second", shown::number(messages))
     };
-    let most_bytes = volume.bytes_in.max(volume.bytes_out);
-    let most_messages = volume.messages_in.max(volume.messages_out);
+    let most_bytes = peak.bytes_in.max(peak.bytes_out);
+    let most_messages = peak.messages_in.max(peak.messages_out);
     let doubt = if most_bytes > OUT_OF_REACH_BYTES || most_messages > OUT_OF_REACH_MESSAGES {
         "; this is more than any one machine carries"
     } else {
         ""
     };
-    Some(format!(
-        "{}: in {}, out {}{doubt}",
-        workload.name,
-        words(volume.messages_in, "messages", volume.bytes_in),
-        words(volume.messages_out, "deliveries", volume.bytes_out)
-    ))
+    let both = |volume: &Volume| {
+        format!(
+            "in {}, out {}",
+            words(volume.messages_in, "messages", volume.bytes_in),
+            words(volume.messages_out, "deliveries", volume.bytes_out)
+        )
+    };
+    let told = if peak == mean {
+        both(&mean)
+    } else {
+        format!("on average {}; at the peak {}", both(&mean), both(&peak))
+    };
+    Some(format!("{}: {told}{doubt}", workload.name))
 }
 
 /// The value that is not known before the run, and where it comes from.

@@ -218,7 +218,7 @@
     const { figure, zoom, at } = view, whole = Math.max(max(rows, (d) => d.t_s), max(figure.marks, (m) => m.to_s), 0.1);
     const domain = zoom ?? [0, (view.whole = whole)], beside = width > 560 ? 2 : 1, wide = Math.floor(width / beside - (beside - 1) * 8);
     const panels = [
-      ["deliveries per second", [["delivered_msgs_per_s", 2, 1]], rate, brief],
+      [`deliveries per second${rows.some((d) => d.asked_msgs_per_s != null) ? " (dotted: asked for)" : ""}`, [["delivered_msgs_per_s", 2, 1], ["asked_msgs_per_s", 1.4, 0.9, "1 3", "asked for"]], rate, brief],
       ["latency: p50 thick, p99 thin", [["latency_p50_ns", 2.2, 1, null, "p50"], ["latency_p99_ns", 1, 0.9, null, "p99"]], time, briefTime],
       ["backlog, messages (dotted: held back before the system)", [["backlog_msgs", 1.8, 1, null, "backlog"], ["held_back_msgs", 1.4, 1, "1 3", "held back"]], scaled, brief],
       ["processor cores: system thick, clients thin", [["system_cpu_cores", 2.2, 1, null, "system"], ["publishers_cpu_cores", 1, 0.9, null, "publishers"], ["subscribers_cpu_cores", 1, 0.9, "4 2", "subscribers"]], digits, brief],

@@ -21,6 +21,7 @@ use pubgauge_figures::{Messages, Questions, Shortfall};
 mod acknowledgements;
 mod broken;
 mod carried;
+mod changing;
 mod client;
 mod cores;
 mod findings;

@@ -15,7 +15,10 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
     let varies = |arrivals: &Arrivals| {
         matches!(
             arrivals,
-            Arrivals::OnOff { .. } | Arrivals::Bursts { .. } | Arrivals::Replay(_)
+            Arrivals::Varying { .. }
+                | Arrivals::OnOff { .. }
+                | Arrivals::Bursts { .. }
+                | Arrivals::Replay(_)
         )
     };
     let flows = &workload.flows;

@@ -16,7 +16,7 @@ use pubgauge_figures::model::{
 };
 use pubgauge_results::verdict::judge;
 use pubgauge_testbed::OwnMemory;
-use pubgauge_workload::{Flow, Workload};
+use pubgauge_workload::{Arrivals, Flow, Workload};
 
 use crate::describe::describe;
 use crate::distribution::{Due, distribution};
@@ -345,6 +345,7 @@ fn flows(
         flat_out: flow.is_flat_out(),
         bursts: bursts::figures(flow, &record.bursts[f]),
         cycle_s: flow.arrivals.cycle().map(|ns| ns as f64 / SECOND),
+        rate_over_time: rate_over_time(flow, workload.phases.measure.latest()),
         series: if several {
             series::of_flow(record, f)
         } else {
@@ -372,6 +373,19 @@ fn flows(
     };
     let flows = workload.flows.iter();
     flows.zip(&record.flows).enumerate().map(figures).collect()
+}
+
+/// The corners of a flow's rate over time in a measurement that takes so long; empty where its rate does not change.
+fn rate_over_time(flow: &Flow, measure: Nanos) -> Vec<(f64, f64)> {
+    let Arrivals::Varying { curve, .. } = &flow.arrivals else {
+        return Vec::new();
+    };
+    let (start, sends) = (flow.start_offset.unwrap_or(0), flow.sends_for(measure));
+    let ends = (start + sends < measure).then_some((sends, 0.0));
+    let points = curve.points(sends).into_iter().chain(ends);
+    points
+        .map(|(t, per_s)| ((start + t) as f64 / SECOND, per_s))
+        .collect()
 }
 
 /// Why a trial did not run as planned; `None` if it did.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pubgauge_driver::Nanos;
 use pubgauge_figures::model::WorkloadInfo;
 use pubgauge_quantities::shown::number;
-use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
+use pubgauge_workload::{Arrivals, Flow, RateCurve, Sizes, Workload};
 
 const SECOND: f64 = 1e9;
 
@@ -97,14 +97,16 @@ fn mean_bytes(size: &Sizes) -> Option<f64> {
 /// Messages a second over all flows; see [`WorkloadInfo::rate_msgs_per_s`].
 fn rate(workload: &Workload) -> Option<f64> {
     let sending = workload.flows.iter().filter(|flow| flow.publishes());
-    let each: Option<Vec<f64>> = sending.map(flow_rate).collect();
+    let measure = workload.phases.measure.latest();
+    let each: Option<Vec<f64>> = sending.map(|flow| flow_rate(flow, measure)).collect();
     each.filter(|each| !each.is_empty())
         .map(|each| each.iter().sum())
 }
 
-fn flow_rate(flow: &Flow) -> Option<f64> {
+fn flow_rate(flow: &Flow, measure: Nanos) -> Option<f64> {
     match &flow.arrivals {
         Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(*per_s),
+        Arrivals::Varying { curve, .. } => Some(curve.mean_per_s(flow.sends_for(measure))),
         Arrivals::OnOff { per_s, on, off } => Some((*per_s)? * *on as f64 / (*on + *off) as f64),
         Arrivals::Bursts { messages, every } => {
             let each = f64::from(*messages) * SECOND / (*every)? as f64;
@@ -166,6 +168,10 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
         Arrivals::FlatOut => "flat out".into(),
         Arrivals::Periodic { per_s } => rate_words(*per_s),
         Arrivals::Poisson { per_s } => format!("Poisson {}", rate_words(*per_s)),
+        Arrivals::Varying { curve, random } => {
+            let random = if *random { "Poisson, " } else { "" };
+            format!("{random}{}", curve_words(curve))
+        }
         Arrivals::OnOff { per_s, on, off } => format!(
             "bursts of {} s every {} s, {}",
             number(*on as f64 / SECOND),
@@ -180,6 +186,35 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
             )),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}
+
+/// Most rates of steps that are told one by one.
+const MOST_STEPS: usize = 4;
+
+/// A rate over time: `100/s to 10000/s`, `100/s, then 1000/s`, `100/s to 900/s in days of 60 s`.
+fn curve_words(curve: &RateCurve) -> String {
+    let rates = || curve.pieces.iter().flat_map(|p| [p.from_per_s, p.to_per_s]);
+    let [low, high] = [
+        rates().fold(f64::INFINITY, f64::min),
+        rates().fold(0.0, f64::max),
+    ];
+    let between = format!("{} to {}", rate_words(low), rate_words(high));
+    match &curve.pieces[..] {
+        _ if curve.repeats => {
+            let day = number(curve.length() as f64 / SECOND);
+            format!("{between} in days of {day} s")
+        }
+        [one] => format!(
+            "{} to {}",
+            rate_words(one.from_per_s),
+            rate_words(one.to_per_s)
+        ),
+        few if few.len() <= MOST_STEPS => {
+            let rates: Vec<String> = few.iter().map(|step| rate_words(step.from_per_s)).collect();
+            rates.join(", then ")
+        }
+        many => format!("{} steps between {between}", many.len()),
     }
 }
 

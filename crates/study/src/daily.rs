@@ -74,7 +74,7 @@ impl DailyFlags {
                     payload: Some(PayloadFile::One(OneSize::Fixed(
                         first(&self.payload).unwrap_or(Size(64)),
                     ))),
-                    rate: Some(first(&self.rate).unwrap_or(Rate::All(1000.0))),
+                    rate: Some(first(&self.rate).unwrap_or(Rate::All(1000.0)).into()),
                     ..FlowFile::default()
                 }],
                 ..WorkloadFile::default()

@@ -12,6 +12,7 @@ mod network;
 mod payload;
 mod phases;
 mod presence;
+mod rate;
 mod recording;
 mod search;
 mod settings;
@@ -44,6 +45,7 @@ pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, Network
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::presence::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRange};
+pub use self::rate::{DailyFile, Level, RampFile, RateFile, StepFile, VaryingRate};
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;

@@ -126,6 +126,7 @@ impl Study {
                     .or(file.phases.measure.as_ref());
                 if seeks && measure.is_none() {
                     resolved.phases.measure = Until::Time(search::SHORT);
+                    resolved.stretch_curves();
                 }
                 if !seeks && !loads.contains_key(&index) && resolved.is_silent() {
                     let seconds = |until: &Until| until.latest() as f64 / SECOND as f64;

@@ -277,5 +277,6 @@ impl Plan {
 fn measures(trial: &mut PlannedTrial, ns: u64) {
     let mut workload = (*trial.workload).clone();
     workload.phases.measure = Until::Time(ns);
+    workload.stretch_curves();
     trial.workload = workload.into();
 }

@@ -5,6 +5,7 @@ mod checks;
 mod contents;
 mod identities;
 mod presence;
+mod rate;
 mod recordings;
 mod slow;
 mod topics;
@@ -24,7 +25,7 @@ use pubgauge_workload::{
 use crate::clash::{Clash, Clashes};
 use crate::file::{
     AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
-    ReplayModeFile, WorkloadFile,
+    RateFile, ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
@@ -84,7 +85,7 @@ pub(crate) fn workload(
     own_connections(&devices.list, &flows, &mut clashes);
     identities::check_unique(&devices.list, &flows, &mut clashes);
     subscribe_once(&devices.list, &mut flows, notes);
-    let workload = Workload {
+    let mut workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
         flows,
@@ -92,6 +93,7 @@ pub(crate) fn workload(
         cluster: false,
         seed,
     };
+    rate::fit_curves(&mut workload, notes);
     if clashes.found.is_empty() {
         answers_overheard(&workload, &mut clashes, notes);
         both_sides(&workload, notes);
@@ -376,7 +378,25 @@ fn arrivals(
         );
     }
     let rate = match file.rate {
-        Some(rate) => rate,
+        Some(RateFile::Constant(rate)) => rate,
+        Some(RateFile::Varying(ref rate)) => {
+            if file.bursts.is_some() {
+                clashes.hinted(
+                    "bursts",
+                    "a rate over time and bursts both say when messages are sent: leave `bursts` out",
+                    Some("steps to \"0/s\" are silences".into()),
+                );
+            }
+            let curve = rate::curve(rate, publishers, clashes);
+            return match publishers {
+                // It only subscribes.
+                0 => Arrivals::FlatOut,
+                _ => Arrivals::Varying {
+                    curve: curve.into(),
+                    random: file.arrivals == Some(ArrivalsFile::Poisson),
+                },
+            };
+        }
         None if publishers == 0 || file.exchange == Some(ExchangeFile::PingPong) => Rate::Max,
         None => {
             clashes.hinted(
@@ -429,7 +449,8 @@ fn arrivals(
 /// Bursts of messages back to back.
 fn burst(messages: u32, file: &FlowFile, clashes: &mut Clashes<'_>) -> Arrivals {
     const LEAST: u64 = 1_000_000;
-    let paced = file.rate.is_some_and(|rate| rate != Rate::Max);
+    let flat_out = RateFile::Constant(Rate::Max);
+    let paced = file.rate.as_ref().is_some_and(|rate| *rate != flat_out);
     for (key, given) in [
         ("rate", paced),
         ("arrivals", file.arrivals.is_some()),

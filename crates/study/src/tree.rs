@@ -29,7 +29,14 @@ const TABLES: [(&str, &[&str]); 3] = [
     ),
     (
         "flow",
-        &["dimensions", "payload", "bursts", "replay", "identities"],
+        &[
+            "dimensions",
+            "payload",
+            "rate",
+            "bursts",
+            "replay",
+            "identities",
+        ],
     ),
     ("settings", &["user-properties", "batching", "native"]),
 ];

@@ -118,6 +118,9 @@ fn messages(workload: &Workload) -> Option<u64> {
                 let active = flow.active_for.map(|ns| ns as f64 / SECOND as f64);
                 all += per_s * seconds.min(active.unwrap_or(seconds));
             }
+            Arrivals::Varying { curve, .. } => {
+                all += curve.messages_within(flow.sends_for(measure.latest())) as f64;
+            }
             Arrivals::OnOff { .. }
             | Arrivals::Bursts { .. }
             | Arrivals::FlatOut

@@ -7,6 +7,7 @@ pub mod audience;
 pub mod brokers;
 pub mod census;
 pub mod check;
+pub mod curve;
 mod draws;
 mod fan;
 mod goers;
@@ -27,6 +28,7 @@ pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
+pub use curve::{RateCurve, RatePiece};
 pub use identity::Identity;
 pub use model::{
     Arrivals, Device, Exchange, Flow, LastWill, Phases, Publisher, Replay, ReplayMode, Sizes,
@@ -36,4 +38,4 @@ pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 pub use units::{BURST_SLOT, MAX_SIZE, MIN_SIZE, Nanos, SECOND};
-pub use volume::Volume;
+pub use volume::{Volume, Volumes};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::curve::RateCurve;
 use crate::identity::Identity;
 use crate::presence::Presence;
 use crate::trace::{Trace, TraceError, TraceSource};
@@ -27,6 +28,25 @@ pub struct Workload {
     /// topic is on one broker.
     #[serde(default)]
     pub cluster: bool,
+}
+
+impl Workload {
+    /// Makes the curves of rates that take as long as their flows send fit the measurement. To be called after its length
+    /// changed.
+    pub fn stretch_curves(&mut self) {
+        let measure = self.phases.measure.latest();
+        for flow in &mut self.flows {
+            let lasts = flow.sends_for(measure).max(1);
+            if let Arrivals::Varying { curve, .. } = &mut flow.arrivals
+                && curve.stretched
+            {
+                curve
+                    .pieces
+                    .iter_mut()
+                    .for_each(|piece| piece.lasts = lasts);
+            }
+        }
+    }
 }
 
 /// One connection to the system.
@@ -113,6 +133,12 @@ impl Flow {
         !self.publishers.is_empty()
     }
 
+    /// How long it sends in a measurement that takes so long.
+    pub fn sends_for(&self, measure: Nanos) -> Nanos {
+        let left = measure.saturating_sub(self.start_offset.unwrap_or(0));
+        self.active_for.map_or(left, |active| active.min(left))
+    }
+
     /// Whether it sends as fast as the system takes messages. A flow that only subscribes does not, whatever its
     /// arrivals are.
     pub fn is_flat_out(&self) -> bool {
@@ -160,6 +186,14 @@ pub enum Arrivals {
     Poisson {
         /// Messages per second over all publishers of the flow, on average.
         per_s: f64,
+    },
+    /// A rate that changes over time.
+    Varying {
+        /// The rate at each moment.
+        curve: Box<RateCurve>,
+        /// Messages come at random, as many as the rate says on average; else evenly: message k is due where the area under
+        /// the rate passes k.
+        random: bool,
     },
     /// Periodic bursts: `per_s` for `on`, then silence for `off`.
     OnOff {

@@ -4,6 +4,7 @@
 //! neither drifts nor depends on who computes it: any split of the publishers over workers
 //! yields the same messages at the same times with the same sizes.
 
+mod curve;
 mod pace;
 mod replay;
 mod shard;
@@ -11,11 +12,13 @@ mod size;
 
 use std::sync::Arc;
 
+use crate::curve::RateCurve;
 use crate::draws::Draws;
 use crate::model::{Arrivals, Flow, Sizes};
 pub use crate::model::{Replay, ReplayMode};
 use crate::trace::TraceError;
 use crate::units::{BURST_SLOT, Nanos};
+pub(crate) use curve::CurvePace;
 use pace::{Pace, SchedulePoint};
 use replay::Player;
 pub use shard::Shard;
@@ -56,6 +59,9 @@ pub enum ScheduleError {
     /// A trace that cannot be read.
     #[error("{0}")]
     Trace(Box<TraceError>),
+    /// A rate over time of which nothing follows.
+    #[error("its rate over time sends nothing, or is too fast or too long to be kept exactly")]
+    Curve,
     /// A speed that is not above zero.
     #[error("a trace cannot be replayed at {0} times its speed; the speed must be above 0")]
     Speed(f64),
@@ -102,6 +108,7 @@ enum ScheduleSource {
         /// Messages so far, of each publisher of the shard.
         sent: Box<[u64]>,
     },
+    Varying(Box<VaryingSource>),
     OnOff {
         pace: Pace,
         per_burst: u64,
@@ -126,6 +133,123 @@ enum ScheduleSource {
         /// Messages so far, of each publisher of the shard.
         sent: Box<[u64]>,
     },
+}
+
+/// A rate that changes, and before it, where the flow begins with the warm-up, its first rate.
+struct VaryingSource {
+    curve: CurvePace,
+    /// The first rate; absent: nothing is sent before the curve begins.
+    lead: Option<Pace>,
+    /// When the curve begins, and whether it has: what was before it counts no more then.
+    begins: Nanos,
+    begun: bool,
+    /// Publishers of the flow, and of the shard.
+    publishers: u64,
+    round: u64,
+    next: usize,
+    random: Option<RandomArrivals>,
+}
+
+/// Messages at random, as many as a rate says on average.
+struct RandomArrivals {
+    /// Of the messages before the curve, and of those of the curve.
+    draws: [Draws; 2],
+    /// Mean gap between messages of the shard, in messages of the flow.
+    gap: f64,
+    at: f64,
+    /// Messages so far, of each publisher of the shard.
+    sent: Box<[u64]>,
+}
+
+impl VaryingSource {
+    fn new(
+        (curve, random): (&RateCurve, bool),
+        shard: &Shard,
+        publishers: u64,
+        seed: u64,
+    ) -> Result<Self, ScheduleError> {
+        let draws = |item| Draws::new(seed, u64::MAX - u64::from(shard[0]), item);
+        Ok(VaryingSource {
+            curve: CurvePace::new(curve).ok_or(ScheduleError::Curve)?,
+            lead: Pace::new(curve.first_per_s()),
+            begins: 0,
+            begun: true,
+            publishers,
+            round: 0,
+            next: 0,
+            random: random.then(|| RandomArrivals {
+                draws: [draws(0), draws(1)],
+                gap: publishers as f64 / shard.len() as f64,
+                at: 0.0,
+                sent: vec![0; shard.len()].into(),
+            }),
+        })
+    }
+
+    /// The next message: when, of which publisher by its position in the shard, and which of its messages it is.
+    fn next(&mut self, shard: &Shard) -> Option<(Nanos, usize, u64)> {
+        loop {
+            let message = match &mut self.random {
+                None => {
+                    let k = self.round * self.publishers + u64::from(shard[self.next]);
+                    let at = if self.begun {
+                        self.curve.due_time(k)
+                    } else {
+                        self.lead.and_then(|pace| pace.due_time(k).nanos())
+                    };
+                    let message = at.map(|at| (at, self.next, self.round));
+                    self.next += 1;
+                    if self.next == shard.len() {
+                        (self.next, self.round) = (0, self.round + 1);
+                    }
+                    message
+                }
+                Some(random) => {
+                    let draws = &mut random.draws[usize::from(self.begun)];
+                    random.at -= draws.unit().ln() * random.gap;
+                    let position = draws.below(random.sent.len() as u64) as usize;
+                    let at = if self.begun {
+                        self.curve.time_at(random.at)
+                    } else {
+                        self.lead.map(|pace| pace.time_at(random.at))
+                    };
+                    let nth = random.sent[position];
+                    random.sent[position] += 1;
+                    at.map(|at| (at, position, nth))
+                }
+            };
+            if self.begun {
+                let (at, position, nth) = message?;
+                return Some((self.begins.checked_add(at)?, position, nth));
+            }
+            if let Some(message) = message.filter(|(at, ..)| *at < self.begins) {
+                return Some(message);
+            }
+            self.begin();
+        }
+    }
+
+    /// The curve begins at `at`. If its first message was taken already, it begins anew.
+    fn begin_at(&mut self, at: Nanos) {
+        let random_taken = self.random.as_ref().is_some_and(|random| random.at > 0.0);
+        let taken = random_taken || (self.round, self.next) != (0, 0);
+        self.begins = at;
+        if self.begun && taken || at == 0 {
+            self.begin();
+        } else {
+            self.begun = false;
+        }
+    }
+
+    fn begin(&mut self) {
+        self.begun = true;
+        self.curve.rewind();
+        (self.round, self.next) = (0, 0);
+        if let Some(random) = &mut self.random {
+            random.at = 0.0;
+            random.sent.fill(0);
+        }
+    }
 }
 
 impl Schedule {
@@ -205,6 +329,14 @@ impl Schedule {
         }
     }
 
+    /// A rate that changes over time begins to at `at`, nanoseconds from the flow's start; before it its first rate holds. To
+    /// be called before it has begun; what was taken of the schedule before stays as it was. Does nothing for other arrivals.
+    pub fn begin_curve_at(&mut self, at: Nanos) {
+        if let ScheduleSource::Varying(source) = &mut self.source {
+            source.begin_at(at);
+        }
+    }
+
     /// The `nth` message of the publisher at this position in the shard, due at `at`.
     fn message(&self, at: Nanos, position: usize, nth: u64) -> Due {
         let (topics, publisher) = (self.topics[position], self.shard[position]);
@@ -258,6 +390,9 @@ impl ScheduleSource {
                     sent: vec![0; shard.len()].into(),
                 }
             }
+            Arrivals::Varying { ref curve, random } => ScheduleSource::Varying(
+                VaryingSource::new((curve, random), shard, count, seed)?.into(),
+            ),
             Arrivals::OnOff {
                 per_s: Some(per_s),
                 on,
@@ -357,6 +492,7 @@ impl Iterator for Schedule {
                 sent[index] += 1;
                 (*at as Nanos, index, nth)
             }
+            ScheduleSource::Varying(source) => source.next(shard)?,
             ScheduleSource::OnOff {
                 pace,
                 per_burst,
@@ -451,7 +587,10 @@ impl Arrivals {
             Arrivals::Periodic { per_s } => Some((1e9 / per_s) as Nanos),
             Arrivals::OnOff { on, off, .. } => Some(on.saturating_add(off)),
             Arrivals::Bursts { every, .. } => every,
-            Arrivals::FlatOut | Arrivals::Poisson { .. } | Arrivals::Replay(_) => None,
+            Arrivals::FlatOut
+            | Arrivals::Poisson { .. }
+            | Arrivals::Varying { .. }
+            | Arrivals::Replay(_) => None,
         }
     }
 
@@ -481,11 +620,12 @@ impl Arrivals {
         }
     }
 
-    /// Messages per second over all publishers, averaged over on and off times; absent flat out, for
-    /// [`Arrivals::Bursts`] and for a trace.
+    /// Messages per second over all publishers, averaged over on and off times and over the pieces of a curve; absent flat
+    /// out, for [`Arrivals::Bursts`] and for a trace.
     pub fn mean_per_s(&self) -> Option<f64> {
         match *self {
             Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(per_s),
+            Arrivals::Varying { ref curve, .. } => Some(curve.mean_per_s(curve.length())),
             Arrivals::OnOff {
                 per_s: Some(per_s),
                 on,

@@ -3,7 +3,7 @@
 use crate::audience::Audience;
 use crate::model::{Arrivals, Exchange, Flow, Sizes, Workload};
 use crate::schedule::Schedule;
-use crate::units::SECOND;
+use crate::units::{Nanos, SECOND};
 
 /// The load offered to a system each second, on average, by the flows with a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,35 +18,54 @@ pub struct Volume {
     pub bytes_out: f64,
 }
 
-impl Volume {
-    /// That of a workload; `None` if a flow is flat out, replays a trace, or waits for the burst before: no rate is known
+/// How much goes into a system and out of it, on average over the time for which the flows send, and where that is most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Volumes {
+    pub mean: Volume,
+    /// The same as the mean, unless a rate changes over time. Flows need not have theirs at one time: it is no less than the
+    /// most at any moment.
+    pub peak: Volume,
+}
+
+impl Volumes {
+    /// Those of a workload; `None` if a flow is flat out, replays a trace, or waits for the burst before: no rate is known
     /// before it runs.
-    pub fn estimate(workload: &Workload, audience: &Audience) -> Option<Volume> {
-        let mut all = Volume::default();
+    pub fn estimate(workload: &Workload, audience: &Audience) -> Option<Volumes> {
+        let mut all = Volumes::default();
+        let measure = workload.phases.measure.latest();
         for (f, flow) in (0..).zip(&workload.flows) {
             if flow.publishers.is_empty() {
                 continue;
             }
-            let (per_s, size) = (mean_rate(flow)?, mean_size(&flow.size)?);
-            // A question comes back as an answer of its size.
-            let ways = match flow.exchange {
-                Exchange::OneWay => 0.0,
-                Exchange::PingPong => per_s,
+            let (mean, size) = (mean_rate(flow, measure)?, mean_size(&flow.size)?);
+            let peak = match &flow.arrivals {
+                Arrivals::Varying { curve, .. } => curve.peak_per_s(flow.sends_for(measure)),
+                _ => mean,
             };
-            let deliveries = per_s * mean_fan_out(flow, f, audience) + ways;
-            all.messages_in += per_s + ways;
-            all.bytes_in += (per_s + ways) * size;
-            all.messages_out += deliveries;
-            all.bytes_out += deliveries * size;
+            let fan_out = mean_fan_out(flow, f, audience);
+            for (volume, per_s) in [(&mut all.mean, mean), (&mut all.peak, peak)] {
+                // A question comes back as an answer of its size.
+                let ways = match flow.exchange {
+                    Exchange::OneWay => 0.0,
+                    Exchange::PingPong => per_s,
+                };
+                let deliveries = per_s * fan_out + ways;
+                volume.messages_in += per_s + ways;
+                volume.bytes_in += (per_s + ways) * size;
+                volume.messages_out += deliveries;
+                volume.bytes_out += deliveries * size;
+            }
         }
         Some(all)
     }
 }
 
-/// Messages a second of a flow while it is active, mean over its bursts and their pauses.
-fn mean_rate(flow: &Flow) -> Option<f64> {
+/// Messages a second of a flow while it is active, mean over its bursts and their pauses, and over the `measure` of a rate
+/// that changes.
+fn mean_rate(flow: &Flow, measure: Nanos) -> Option<f64> {
     match flow.arrivals {
         Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(per_s),
+        Arrivals::Varying { ref curve, .. } => Some(curve.mean_per_s(flow.sends_for(measure))),
         Arrivals::OnOff { per_s, on, off } => Some(per_s? * on as f64 / (on + off) as f64),
         Arrivals::Bursts { messages, every } => {
             let each = f64::from(messages) * flow.publishers.len() as f64;
@@ -95,6 +114,10 @@ impl Workload {
     }
 
     fn is_silent_in(&self, flow: &Flow) -> bool {
+        if let Arrivals::Varying { curve, random } = &flow.arrivals {
+            let span = flow.sends_for(self.phases.measure.latest());
+            return !random && curve.messages_within(span) == 0;
+        }
         // Draws differ from worker to worker, so that only even spacing is known.
         if !matches!(flow.arrivals, Arrivals::Periodic { .. }) {
             return false;
@@ -105,7 +128,7 @@ impl Workload {
             None => (warm_up, warm_up + measure),
         };
         let seconds = to.saturating_sub(from) as f64 / SECOND as f64;
-        if mean_rate(flow).is_some_and(|per_s| per_s * seconds > FEW) {
+        if mean_rate(flow, measure).is_some_and(|per_s| per_s * seconds > FEW) {
             return false;
         }
         let everybody: Vec<u32> = (0..flow.publishers.len() as u32).collect();
@@ -120,10 +143,36 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curve::RateCurve;
     use crate::model::Until;
 
     fn volume(workload: &Workload) -> Option<Volume> {
-        Volume::estimate(workload, &Audience::new(workload).unwrap())
+        volumes(workload).map(|volumes| volumes.mean)
+    }
+
+    fn volumes(workload: &Workload) -> Option<Volumes> {
+        Volumes::estimate(workload, &Audience::new(workload).unwrap())
+    }
+
+    #[test]
+    fn a_rate_that_changes_has_a_mean_and_a_peak() {
+        let curve = RateCurve::ramp(0.0, 200.0, 10 * SECOND);
+        let random = false;
+        let curve = Box::new(curve);
+        let mut workload = Workload::fan(1, 3, Arrivals::Varying { curve, random });
+        workload.phases.measure = Until::Time(10 * SECOND);
+        let told = volumes(&workload).unwrap();
+        assert_eq!(
+            (told.mean.messages_in, told.mean.messages_out),
+            (100.0, 300.0)
+        );
+        assert_eq!(
+            (told.peak.messages_in, told.peak.messages_out),
+            (200.0, 600.0)
+        );
+        workload.flows[0].active_for = Some(5 * SECOND);
+        assert_eq!(volumes(&workload).unwrap().peak.messages_in, 100.0);
+        assert!(!workload.is_silent());
     }
 
     /// 100 publishers to 100 subscribers, 100/s in all, 200 MB each.

@@ -244,6 +244,10 @@ pub struct FlowFigures {
     /// messages that are evenly spaced. Absent where they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle_s: Option<f64>,
+    /// Its rate over time, where that changes as the study asks: corners of straight lines, seconds from the start of the
+    /// measurement and messages per second. A step has two at one time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rate_over_time: Vec<(f64, f64)>,
     /// Its bursts, where it sends messages back to back in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstFigures>,

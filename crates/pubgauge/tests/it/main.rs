@@ -23,6 +23,7 @@ mod identities;
 mod install;
 mod interruptions;
 mod kubernetes;
+mod load_over_time;
 mod long;
 mod namespaces;
 mod pairs;

@@ -1,5 +1,6 @@
 //! Figures of the series.
 
+use pubgauge_figures::model::FlowFigures;
 use pubgauge_figures::{Results, SeriesRecord, Status, TrafficRecord, Trial};
 
 use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
@@ -18,6 +19,7 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
     let mut longest = 0;
+    let mut asked: Vec<Option<f64>> = Vec::new();
     let most = (MOST_POINTS / workload.cells.len().max(1)).clamp(10, SERIES_POINTS);
     for cell in &workload.cells {
         let refusing = answers::row(cell, specs).refusing_trial(cell);
@@ -26,6 +28,11 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
         longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series, most) {
             end = end.max(second.traffic.t_s);
+            asked.push(asked_for(
+                trial,
+                second.traffic.t_s - length,
+                second.traffic.t_s,
+            ));
             // The first deliveries may all be of the warm-up: they have no latency.
             let some = |ns: u64| Value::from((ns > 0).then_some(ns as f64));
             rows.push(row(
@@ -47,6 +54,29 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
             ));
         }
     }
+    let mut names = columns([
+        "row",
+        "verdict",
+        "repeat",
+        "t_s",
+        "published_msgs_per_s",
+        "delivered_msgs_per_s",
+        "latency_p50_ns",
+        "latency_p99_ns",
+        "backlog_msgs",
+        "held_back_msgs",
+        "publishers_cpu_cores",
+        "subscribers_cpu_cores",
+        "system_cpu_cores",
+        "noise_max_ns",
+    ]);
+    let changes = asked.iter().any(Option::is_some);
+    if changes {
+        names.push("asked_msgs_per_s".into());
+        for (row, asked) in rows.iter_mut().zip(asked) {
+            row.push(asked.map(rounded).into());
+        }
+    }
     let drain = ChartMark {
         from_s: rounded(measured),
         to_s: rounded(end),
@@ -58,8 +88,13 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
         wide: true,
         title: "Second by second".into(),
         description: format!(
-            "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: {}the \
+            "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; {}shaded: {}the \
              drain, in which nothing is sent. Of several repeats the one that decided a *no*, else the one with the median rate.{}",
+            if changes {
+                "dotted: the deliveries that the load asks for, which changes over time; "
+            } else {
+                ""
+            },
             if windows(workload).is_empty() {
                 ""
             } else {
@@ -71,22 +106,7 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
                 ""
             }
         ),
-        columns: columns([
-            "row",
-            "verdict",
-            "repeat",
-            "t_s",
-            "published_msgs_per_s",
-            "delivered_msgs_per_s",
-            "latency_p50_ns",
-            "latency_p99_ns",
-            "backlog_msgs",
-            "held_back_msgs",
-            "publishers_cpu_cores",
-            "subscribers_cpu_cores",
-            "system_cpu_cores",
-            "noise_max_ns",
-        ]),
+        columns: names,
         rows,
         lines: Vec::new(),
         marks: windows(workload)
@@ -94,6 +114,40 @@ pub(super) fn series(results: &Results, workload: &WorkloadCells<'_>, id: String
             .chain(Some(drain).filter(|d| d.to_s > d.from_s))
             .collect(),
     }
+}
+
+/// Deliveries a second that a load which changes over time asks for, on average between two times; `None` for other loads, and
+/// after the measurement. Of flows beside it that do not change it is what was due.
+fn asked_for(trial: &Trial, from_s: f64, to_s: f64) -> Option<f64> {
+    let changes = |flow: &FlowFigures| !flow.rate_over_time.is_empty();
+    if !trial.flows.iter().any(changes) || to_s > trial.duration_s + 1e-3 || to_s <= from_s {
+        return None;
+    }
+    let of_flow = |flow: &FlowFigures| {
+        if changes(flow) {
+            let each = flow.messages.expected as f64 / flow.messages.published.max(1) as f64;
+            return each * area(&flow.rate_over_time, from_s, to_s);
+        }
+        let within =
+            |record: &&TrafficRecord| record.t_s > from_s + 1e-6 && record.t_s < to_s + 1e-6;
+        let due = flow.series.iter().filter(within).map(|record| record.due);
+        due.sum::<u64>() as f64
+    };
+    Some(trial.flows.iter().map(of_flow).sum::<f64>() / (to_s - from_s))
+}
+
+/// The area under straight lines between two times.
+fn area(corners: &[(f64, f64)], from: f64, to: f64) -> f64 {
+    let part = |pair: &[(f64, f64)]| {
+        let [(start, first), (end, last)] = [pair[0], pair[1]];
+        let (begin, stop) = (from.max(start), to.min(end));
+        if stop <= begin {
+            return 0.0;
+        }
+        let at = |t: f64| first + (last - first) * (t - start) / (end - start);
+        (stop - begin) * (at(begin) + at(stop)) / 2.0
+    };
+    corners.windows(2).map(part).sum()
 }
 
 /// The second of a trial in which it went wrong, from the start of the measurement: from which on messages were not there that
@@ -193,6 +247,33 @@ fn thinned(series: &[SeriesRecord], most: usize) -> Vec<(f64, SeriesRecord)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_load_that_is_asked_for_is_the_area_of_its_course() {
+        let corners = [(1.0, 100.0), (3.0, 300.0), (3.0, 50.0), (5.0, 50.0)];
+        for (from, to, expected) in [
+            (0.0, 1.0, 0.0),
+            (1.0, 3.0, 400.0),
+            (1.5, 2.5, 200.0),
+            (2.0, 4.0, 300.0),
+            (4.0, 9.0, 50.0),
+        ] {
+            assert_eq!(area(&corners, from, to), expected, "{from} to {to}");
+        }
+        let mut flow = FlowFigures {
+            rate_over_time: corners.into(),
+            ..FlowFigures::default()
+        };
+        (flow.messages.published, flow.messages.expected) = (10, 30);
+        let trial = Trial {
+            duration_s: 5.0,
+            flows: vec![flow],
+            ..Trial::default()
+        };
+        assert_eq!(asked_for(&trial, 1.0, 3.0), Some(600.0));
+        assert_eq!(asked_for(&trial, 5.0, 6.0), None);
+        assert_eq!(asked_for(&Trial::default(), 0.0, 0.0), None);
+    }
 
     /// Deliveries of the warm-up have no latency, which is not one of 0.
     #[test]

@@ -24,6 +24,13 @@ pub(super) enum Kind {
         in_seconds: f64,
         latency: Option<(f64, f64)>,
     },
+    /// Growth of the backlog, in messages, under a load that changes: how much was due at first and at last, per second; the
+    /// growth of how late deliveries were as a share of the time; and how late they were at its end, s.
+    Changing {
+        rates: [f64; 2],
+        share: f64,
+        late: f64,
+    },
     /// Growth of the backlog, in messages, that is small but in a straight line.
     Slow,
     /// Growth of median latency, in nanoseconds, in a straight line.
@@ -71,7 +78,7 @@ impl Growth {
             Kind::Latency => reason
                 .figure(Evidence::FirstLatency, self.from)
                 .figure(Evidence::LastLatency, self.to),
-            Kind::Backlog { .. } | Kind::Slow => reason
+            Kind::Backlog { .. } | Kind::Changing { .. } | Kind::Slow => reason
                 .figure(Evidence::FirstBacklog, self.from)
                 .figure(Evidence::LastBacklog, self.to),
         }
@@ -108,6 +115,17 @@ impl fmt::Display for Growth {
                 }
                 Ok(())
             }
+            Kind::Changing {
+                rates: [first, last],
+                share,
+                late,
+            } => write!(
+                f,
+                "the backlog grew from {from:.0} to {to:.0} messages in {seconds:.2} s, in which {first:.0} deliveries a \
+                 second were due at first and {last:.0} at last: {:.1} % of what was due then, which came {late:.2} s late \
+                 at its end",
+                share * 100.0
+            ),
             Kind::Slow => write!(
                 f,
                 "the backlog grew in a straight line from {from:.0} to {to:.0} messages in \

@@ -6,6 +6,7 @@ use pubgauge_figures::model::{Evidence, FlowFigures, Reason, Rule, TrafficRecord
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{self, Carried, Course};
+use super::changing::ChangingLoad;
 use super::growth::{DelayGrowth, Growth, Kind};
 use super::silence::silence;
 use super::steps::{self, Change, Changed};
@@ -22,7 +23,7 @@ pub(super) fn carried(trial: &Trial) -> Carried {
         let records = records_within(trial, flow.series.iter().map(without_latencies));
         let cycle = flow.cycle_s.unwrap_or(0.0);
         let course = (&flow.course[..], &flow.course_due[..]);
-        match judged(trial, &records, course, cycle, flow.flat_out) {
+        match judged(trial, &records, course, cycle, load(flow)) {
             Carried::Not(growth) => Carried::Not(Growth {
                 flow: Some(flow.name.clone()),
                 ..growth
@@ -39,11 +40,18 @@ pub(super) fn carried(trial: &Trial) -> Carried {
     let waits = |flow: &&FlowFigures| bursts_wait(flow);
     let alone = trial.flows.iter().filter(|f| several && !waits(f));
     let mut all: Vec<Carried> = alone.map(flow).collect();
-    if !trial.flows.iter().any(|flow| waits(&flow)) {
+    // Of several flows that take unequally long, the whole takes longer where the slower one has more of it.
+    let changes = trial.flows.iter().any(changes);
+    let together = !(several && changes || trial.flows.iter().any(|flow| waits(&flow)));
+    if together {
         let cycle = cycle(trial);
-        let flat_out = trial.workload.flat_out;
+        let of_all = match trial.workload.flat_out {
+            true => Load::FlatOut,
+            false if changes => Load::Changing,
+            false => Load::Even,
+        };
         let course = (&trial.course[..], &trial.course_due[..]);
-        let whole = judged(trial, &measured(trial), course, cycle, flat_out);
+        let whole = judged(trial, &measured(trial), course, cycle, of_all);
         // Of several flows each says itself what is too short for it.
         all.push(match whole {
             Carried::Unknown { .. } if several => Carried::All,
@@ -69,14 +77,40 @@ pub(super) fn cycle(trial: &Trial) -> f64 {
     cycles.iter().sum()
 }
 
+/// What a load is over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// As much as the system takes.
+    FlatOut,
+    /// A rate that changes as the study asks.
+    Changing,
+    /// One rate, or bursts that repeat.
+    Even,
+}
+
+/// That of a flow.
+fn load(flow: &FlowFigures) -> Load {
+    match flow.flat_out {
+        true => Load::FlatOut,
+        false if changes(flow) => Load::Changing,
+        false => Load::Even,
+    }
+}
+
+/// Whether the rate of a flow changes as the study asks.
+fn changes(flow: &FlowFigures) -> bool {
+    !flow.rate_over_time.is_empty()
+}
+
 /// Whether a backlog grew, by its course and by its records.
 fn judged(
     trial: &Trial,
     records: &[(f64, TrafficRecord)],
     (course, due): (&[(f64, u64)], &[u64]),
     cycle: f64,
-    flat_out: bool,
+    load: Load,
 ) -> Carried {
+    let flat_out = load == Load::FlatOut;
     let points = match course {
         [] => backlog(records),
         course => course.iter().map(|(t, n)| (*t, *n as f64)).collect(),
@@ -91,6 +125,15 @@ fn judged(
     let due: Vec<f64> = due.filter(|_| known).collect();
     // Messages leave together, as the study asks.
     let cycle = cycle + trial.circumstances.client.pacing_within as f64 / 1e9;
+    if load == Load::Changing && known {
+        let changing = ChangingLoad {
+            points: &points,
+            due: &due,
+            silence: silence(trial),
+            cycle,
+        };
+        return changing.carried();
+    }
     // Flat out, the buffers before the system fill first: in the record in which sending begins.
     let begun = records.iter().find(|(_, record)| record.published > 0);
     let filled = begun

@@ -56,6 +56,16 @@ pub const RISE_FLOOR: f64 = 3.0;
 pub const RISE_UNCLEAR: f64 = 0.025;
 /// Messages up to which a rise of the lowest backlog over the measurement is nothing.
 pub const RISE_NOTHING: f64 = 2.0;
+/// Share of the longest delay of deliveries under a load that changes, from which the climb to it begins.
+pub const CLIMB_FROM: f64 = 0.05;
+/// Share of the measurement that such a climb takes at the least to be a queue.
+pub const CLIMB_SHARE: f64 = 0.05;
+/// Points of the course that it takes at the least.
+pub const CLIMB_POINTS: usize = 5;
+/// Share of the highest load of all that it has in it at the least.
+pub const CLIMB_HIGH: f64 = 0.9;
+/// Its growth as a multiple of how much arrivals and service at random differ meanwhile (standard deviation).
+pub const CLIMB_DEVIATIONS: f64 = 4.0;
 /// Backlog at the end beyond all that was seen before, as a share of the deliveries due, from which the
 /// measurement ended too early.
 pub const END_UNCLEAR: f64 = 0.04;

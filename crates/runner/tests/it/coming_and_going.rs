@@ -7,7 +7,7 @@ use pubgauge_figures::figure::figure;
 use pubgauge_figures::model::{FailureKind, Status};
 use pubgauge_simulator::{Behaviour, Truth};
 use pubgauge_workload::presence::{Between, Presence};
-use pubgauge_workload::{Arrivals, Nanos, SECOND, Until, Workload};
+use pubgauge_workload::{Arrivals, Nanos, RateCurve, SECOND, Until, Workload};
 
 use crate::planted::*;
 
@@ -217,6 +217,15 @@ fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later
     of_each(&seeds, |seed| {
         let deaf = (seed % 3) * 40 * MS;
         let mut w = brief(3, 2, 300.0, *seed);
+        let (mut slowest, mut fastest) = (300.0, 300.0);
+        // Of some the rate changes meanwhile.
+        if seed % 5 == 1 {
+            (slowest, fastest) = (200.0, 400.0);
+            w.flows[0].arrivals = Arrivals::Varying {
+                curve: RateCurve::ramp(slowest, fastest, 2 * SECOND).into(),
+                random: false,
+            };
+        }
         come_and_go(&mut w, false, true);
         let behaviour = Behaviour {
             connect_ns: 2 * MS,
@@ -238,8 +247,8 @@ fn what_a_subscriber_misses_while_it_is_away_is_no_loss_and_what_it_misses_later
         let left = t.presence.unwrap().left;
         // At 300/s, 12 of 40 ms, give or take one of each of three streams.
         let lost = t.shortfall.lost as f64;
-        let each = deaf as f64 / 1e9 * 300.0;
-        let returned = (t.connections.remade as f64) * each;
+        let each = deaf as f64 / 1e9 * slowest;
+        let returned = (t.connections.remade as f64) * deaf as f64 / 1e9 * fastest;
         match deaf {
             0 => run.is(Status::Valid, ""),
             _ => run.is(Status::Lossy, "were lost"),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use pubgauge_driver::Settings;
-use pubgauge_quantities::{Rate, Span};
+use pubgauge_quantities::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::identities::IdentitiesFile;
 use super::payload::PayloadFile;
 use super::presence::PresenceFile;
+use super::rate::RateFile;
 use super::search::OrFind;
 use super::slow::SlowFile;
 
@@ -54,8 +55,8 @@ pub struct FlowFile {
     #[schemars(with = "Option<OrFind<PayloadFile>>")]
     pub payload: Option<PayloadFile>,
     /// How fast messages are sent.
-    #[schemars(with = "Option<OrFind<Rate>>")]
-    pub rate: Option<Rate>,
+    #[schemars(with = "Option<OrFind<RateFile>>")]
+    pub rate: Option<RateFile>,
     /// How messages are spread over time; periodic if absent.
     pub arrivals: Option<ArrivalsFile>,
     /// Send in bursts.

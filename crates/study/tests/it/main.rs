@@ -5,6 +5,7 @@ mod compare;
 mod counts;
 mod crossing;
 mod identities;
+mod load_over_time;
 mod network;
 mod papers;
 mod plans;

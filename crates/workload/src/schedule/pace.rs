@@ -48,6 +48,11 @@ impl Pace {
         }
     }
 
+    /// When a place between messages is reached, counted in messages; saturating.
+    pub(super) fn time_at(self, messages: f64) -> Nanos {
+        (messages * NUMERATOR as f64 / self.denominator as f64) as Nanos
+    }
+
     /// `point` moved on by `step`, a result of [`Pace::at`]: exact, without a division.
     pub(super) fn advance(self, point: &mut SchedulePoint, step: SchedulePoint) {
         point.whole = point.whole.saturating_add(step.whole);

@@ -153,7 +153,77 @@ fn with_due_times() -> impl Strategy<Value = Arrivals> {
             messages,
             every: Some(every)
         }),
+        curve().prop_map(|curve| varying(curve, false)),
     ]
+}
+
+fn varying(curve: RateCurve, random: bool) -> Arrivals {
+    let curve = Box::new(curve);
+    Arrivals::Varying { curve, random }
+}
+
+/// Rates that go on.
+fn curve() -> impl Strategy<Value = RateCurve> {
+    prop_oneof![
+        (0.0f64..1e3, 1.0f64..1e5, 1u64..100 * SECOND)
+            .prop_map(|(from, to, lasts)| RateCurve::ramp(from, to, lasts)),
+        (0.0f64..1e3, 1e3f64..1e5, SECOND..100 * SECOND)
+            .prop_map(|(low, high, day)| RateCurve::daily((low, high), day, day / 3)),
+    ]
+}
+
+/// Before a curve its first rate holds; the curve itself does not depend on how long that is, or on when that is known.
+#[test]
+fn a_curve_begins_when_it_is_told_to() {
+    for random in [false, true] {
+        let curve = RateCurve::ramp(200.0, 1_000.0, 2 * SECOND);
+        let flow = sending(3, varying(curve, random));
+        let alone = until(Schedule::new(&flow, 0..3, 5), 3 * SECOND);
+        for lead in [1, SECOND / 2 + 1, 2 * SECOND] {
+            let mut schedule = Schedule::new(&flow, 0..3, 5);
+            schedule.begin_curve_at(4 * SECOND);
+            // The engine has looked ahead, and the warm-up ends earlier.
+            let mut dues: Vec<Due> = schedule.by_ref().take(1).collect();
+            schedule.begin_curve_at(lead);
+            dues.retain(|due| due.at < lead);
+            dues.extend(until(schedule, lead + 3 * SECOND));
+            let begun = dues.partition_point(|due| due.at < lead);
+            if !random {
+                let first = (lead as f64 / SECOND as f64 * 200.0).ceil() as usize;
+                assert_eq!(begun, first, "{lead}");
+            }
+            let moved = |due: &Due| Due {
+                at: due.at + lead,
+                ..due.clone()
+            };
+            let expected: Vec<Due> = alone.iter().map(moved).collect();
+            assert_eq!(dues[begun..], expected, "{lead}");
+        }
+    }
+}
+
+/// A process at random whose rate is a ramp from 0 to 1,000/s in 10 s: 5,000 messages, a quarter of them in the first half.
+#[test]
+fn messages_at_random_follow_the_curve() {
+    let curve = RateCurve::ramp(0.0, 1_000.0, 10 * SECOND);
+    let flow = sending(10, varying(curve, true));
+    let counts: Vec<Vec<usize>> = [5, 10]
+        .map(|end| {
+            let parts = [0..3_u32, 3..10];
+            let all = parts.map(|shard| until(Schedule::new(&flow, shard, 3), end * SECOND).len());
+            all.into()
+        })
+        .into();
+    let expected = [[375.0, 875.0], [1_500.0, 3_500.0]];
+    for (counts, expected) in counts.iter().zip(expected) {
+        for (count, expected) in counts.iter().zip(expected) {
+            let deviation = f64::sqrt(expected);
+            assert!(
+                (*count as f64 - expected).abs() < 4.0 * deviation,
+                "{count} {expected}"
+            );
+        }
+    }
 }
 
 #[test]
