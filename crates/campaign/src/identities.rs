@@ -9,8 +9,11 @@ use pubgauge_workload::{Device, Identity};
 
 use crate::Chosen;
 
+/// A part of an identity, in words.
+type Part = fn(&Identity) -> Option<String>;
+
 /// The parts of an identity, by their keys in a study.
-const PARTS: [(&str, fn(&Identity) -> Option<String>); 3] = [
+const PARTS: [(&str, Part); 3] = [
     ("identities: client-id", |own| own.id.clone()),
     ("identities: user", |own| {
         own.user
@@ -76,9 +79,7 @@ pub(crate) fn remarks(plan: &Plan, systems: &BTreeMap<String, Chosen>) -> Vec<St
         let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref());
         let Ok(target) = target else { continue };
         let answers = answers(chosen.driver.identification(settings, &target));
-        let given = |part: fn(&Identity) -> Option<String>| {
-            identities(trial).filter(|own| part(own).is_some()).count()
-        };
+        let given = |part: Part| identities(trial).filter(|own| part(own).is_some()).count();
         let told = PARTS.iter().zip(answers).filter_map(|((_, part), answer)| {
             let clients = given(*part);
             (clients > 0).then_some((clients, answer.ok()?))

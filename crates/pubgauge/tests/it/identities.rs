@@ -127,9 +127,13 @@ fn each_of_two_hundred_devices_publishes_as_itself_alone() {
     let mut rows: Vec<&str> = rows.lines().collect();
     rows.swap(3, 4);
     write("meters.csv", format!("{headings}\n{}\n", rows.join("\n")));
-    run("fleet.toml", "swapped", &[]);
+    let ready = ["--set", "phases.ready-within=16s"];
+    run("fleet.toml", "swapped", &ready);
     let trial = place.trial("swapped");
-    is_broken(&trial, &["Not authorized"]);
+    is_broken(
+        &trial,
+        &["2 of the publisher-to-subscriber paths", "meters/meter-"],
+    );
 
     // One of two hundred has a wrong password, and it is said which.
     let wrong = |n| match n {
@@ -137,7 +141,7 @@ fn each_of_two_hundred_devices_publishes_as_itself_alone() {
         n => format!("{SECRET}-{n}"),
     };
     write("meters.csv", list(wrong));
-    run("fleet.toml", "wrong", &["--set", "phases.ready-within=16s"]).exits(2);
+    run("fleet.toml", "wrong", &ready).exits(2);
     let trial = place.trial("wrong");
     is_broken(
         &trial,
