@@ -93,8 +93,7 @@ impl Inbox {
         socket: &Socket,
         client: ClientId,
         checks: &[String],
-        flooded: bool,
-        most: Option<u32>,
+        (flooded, most): (bool, Option<u32>),
         wire: &mut WireBytes,
         events: &mut dyn Events,
     ) -> io::Result<Turn> {

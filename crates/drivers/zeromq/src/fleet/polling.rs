@@ -59,8 +59,7 @@ impl ZeromqFleet {
             &port.socket,
             ClientId(id),
             checks,
-            client.flooded,
-            client.bound,
+            (client.flooded, client.bound),
             &mut self.wire,
             events,
         )?;
