@@ -21,6 +21,7 @@ pub mod payload;
 mod resolution;
 pub mod resource;
 pub mod seam;
+mod secret;
 pub mod settings;
 pub mod share;
 mod shortened;
@@ -47,8 +48,9 @@ pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
     FleetConfig, InProcessSystem, KEY_PASSPHRASE_VARIABLE, OnNetwork, PASSWORD_VARIABLE, Publish,
-    Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
+    Refusal, Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
 };
+pub use secret::Secret;
 pub use settings::{
     Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session, Settings,
     Transport, Unsupported,

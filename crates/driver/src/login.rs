@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::seam::Secret;
+use crate::secret::Secret;
 
 /// The login of one client. The parts that are absent are those of the [`crate::Target`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -524,7 +524,7 @@ impl Worker {
         self.exhausted.extend(error.exhausted);
         let device = client.map(|client| self.assignment.devices[client.0 as usize]);
         let devices = &self.context.brief.workload.devices;
-        let name = device.map_or_else(String::new, |device| devices[device as usize].shown());
+        let name = device.map_or_else(String::new, |device| devices[device as usize].describe());
         self.failures.note(kind, &name, error.why);
     }
 

@@ -8,14 +8,14 @@ use pubgauge_net::tls::OwnKey;
 use pubgauge_study::Plan;
 use pubgauge_workload::Identity;
 
-fn all(plan: &Plan) -> impl Iterator<Item = &Identity> {
+fn identities(plan: &Plan) -> impl Iterator<Item = &Identity> {
     let devices = plan.trials.iter().flat_map(|trial| &trial.workload.devices);
     devices.filter_map(|device| device.identity.as_deref())
 }
 
 /// Whether clients have passwords or keys of their own.
 pub fn have_secrets(plan: &Plan) -> bool {
-    all(plan).any(Identity::has_secret)
+    identities(plan).any(Identity::has_secret)
 }
 
 /// Opens the certificate and the key of each client, as its connection will.
@@ -25,13 +25,13 @@ pub fn have_secrets(plan: &Plan) -> bool {
 pub fn check_certificates(plan: &Plan, tls: Option<&Tls>) -> Result<(), Ending> {
     let passphrase = tls.and_then(|tls| tls.passphrase.as_ref());
     let mut checked = HashSet::new();
-    for identity in all(plan) {
+    for identity in identities(plan) {
         let Some(certificate) = &identity.certificate else {
             continue;
         };
         if checked.insert(&certificate.file) {
             OwnKey::read(certificate, passphrase).map_err(|error| {
-                Ending::bad_input(format!("client with {}: {error}", identity.shown()))
+                Ending::bad_input(format!("client with {}: {error}", identity.describe()))
             })?;
         }
     }

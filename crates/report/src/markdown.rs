@@ -69,7 +69,7 @@ fn matrix(out: &mut String, columns: &[Column<'_>]) {
         for column in columns {
             let text = match column.entry(row) {
                 None => "not run".to_owned(),
-                Some(entry) => match entry.parts() {
+                Some(entry) => match entry.answer() {
                     (Some(carries @ (Carries::Yes | Carries::No)), brief) => {
                         format!("**{}** {}", carries.as_str(), escaped(brief))
                     }

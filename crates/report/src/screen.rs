@@ -195,7 +195,7 @@ pub(crate) enum MatrixEntry<'a> {
 
 impl MatrixEntry<'_> {
     /// Whether the load is carried, and the figure that says so.
-    pub fn parts(&self) -> (Option<Carries>, &str) {
+    pub fn answer(&self) -> (Option<Carries>, &str) {
         match self {
             MatrixEntry::Row(row) => (row.carries, &row.brief),
             MatrixEntry::Flow(flow) => (flow.carries, &flow.brief),
@@ -205,7 +205,7 @@ impl MatrixEntry<'_> {
 
 impl fmt::Display for MatrixEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.parts(), self) {
+        match (self.answer(), self) {
             ((Some(Carries::CannotTell), _), _) => f.write_str(Carries::CannotTell.as_str()),
             ((Some(carries), brief), _) => write!(f, "{:<4}{brief}", carries.as_str()),
             ((None, brief), MatrixEntry::Flow(_)) => f.write_str(brief),

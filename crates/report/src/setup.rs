@@ -65,7 +65,8 @@ pub(crate) fn interruptions(cell: &Cell<'_>) -> Option<String> {
         Some(out) => format!("out for {}", shown::seconds(out)),
         None => "out until the end".to_owned(),
     }];
-    said[0].push_str(&format!(" ({lost} connections lost)"));
+    let lost = shown::so_many(lost, "connection");
+    said[0].push_str(&format!(" ({lost} lost)"));
     if let Some(due) = of("not-connected").filter(|due| *due > 0.0) {
         said.push(format!(
             "{} messages fell due meanwhile",
@@ -79,7 +80,7 @@ pub(crate) fn interruptions(cell: &Cell<'_>) -> Option<String> {
     Some(format!("{}: {}", cell.label, said.join(", ")))
 }
 
-/// What became of the messages to slow subscribers, means over a cell's trials, and who of them fell behind; `None` where
+/// The fate of the messages to slow subscribers, means over a cell's trials, and who of them fell behind; `None` where
 /// none is slow.
 pub(crate) fn slow_subscribers(cell: &Cell<'_>) -> Option<String> {
     let all = || cell.trials.iter().filter_map(|t| t.slow.as_ref());
@@ -96,7 +97,11 @@ pub(crate) fn slow_subscribers(cell: &Cell<'_>) -> Option<String> {
     said.extend(some(|slow| slow.behind).map(|n| format!("{n} had been kept and came afterwards")));
     said.extend(some(|slow| slow.lost).map(|n| format!("{n} never came")));
     said.extend(some(|slow| slow.under_way).map(|n| format!("{n} were still coming at the end")));
-    said.extend(some(|slow| slow.disconnects).map(|n| format!("{n} connections were ended")));
+    let ended = of(|slow| slow.disconnects).filter(|count| *count > 0.0);
+    said.extend(ended.map(|n| match n {
+        1.0 => "1 connection was ended".to_owned(),
+        n => format!("{} connections were ended", shown::number(n)),
+    }));
     let named = first.of.iter().take(MOST_SLOW_NAMED).map(|one| {
         let disconnected = if one.disconnects > 0 {
             ", disconnected"

@@ -49,7 +49,7 @@ pub fn of_trial(sums: &RecordSums<'_>) -> Option<SlowFigures> {
         disconnects: of.iter().map(|fate| fate.of.disconnects).sum(),
         latency_ns: sums.slow_latency(),
         of: (behind.into_iter().take(MOST_NAMED))
-            .map(|fate| fate.told(sums.workload))
+            .map(|fate| fate.figures(sums.workload))
             .collect(),
     })
 }
@@ -71,7 +71,7 @@ fn subscriber<'a>(workload: &'a Workload, party: &SlowParty) -> &'a Subscriber {
     &workload.flows[flow as usize].subscribers[subscriber as usize]
 }
 
-/// What became of the messages to one slow subscriber.
+/// The fate of the messages to one slow subscriber.
 struct Fate {
     of: SlowParty,
     /// `None` where it is not known how many were due to it.
@@ -106,7 +106,7 @@ impl Fate {
         self.of.disconnects > 0 || not_taken > 1 && not_taken as f64 > BEHIND_SHARE * due as f64
     }
 
-    fn told(&self, workload: &Workload) -> SlowSubscriber {
+    fn figures(&self, workload: &Workload) -> SlowSubscriber {
         SlowSubscriber {
             party: self.name(workload),
             taken: self.of.taken,

@@ -151,11 +151,11 @@ pub struct Behaviour {
 pub struct Waiting {
     /// How many wait at the most.
     pub most: usize,
-    /// What becomes of one more.
+    /// The fate of one more.
     pub then: WhenFull,
 }
 
-/// What a system does with a message for which there is no room.
+/// The fate of a message for which there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenFull {

@@ -220,6 +220,43 @@ impl SimulatedFleet {
         self.changes.push_back((client, Change::Failed(why.into())));
     }
 
+    /// Hands a message or an acknowledgement over to whoever polls.
+    fn hand_over(&mut self, parcel: Parcel, events: &mut dyn Events) {
+        let client = ClientId(parcel.client);
+        match parcel.content {
+            BusContent::Message {
+                topic,
+                payload,
+                header,
+                redelivered,
+                lowered,
+                ..
+            } => {
+                if let Some(header) = &header {
+                    events.header(header);
+                }
+                if lowered {
+                    events.lowered();
+                }
+                self.wire.received += payload.len() as u64 + self.property_bytes;
+                events.delivered(
+                    client,
+                    Delivery {
+                        payload: &payload,
+                        topic: Some(&topic),
+                        retained: false,
+                        redelivered,
+                    },
+                );
+            }
+            BusContent::Acknowledgement { tag, answer } => {
+                self.unsettled -= 1;
+                self.clients[parcel.client as usize].outstanding -= 1;
+                events.acknowledged(client, tag, answer);
+            }
+        }
+    }
+
     /// Reports all events due at `now`; whether there were any.
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
@@ -256,39 +293,7 @@ impl SimulatedFleet {
                 events.arrived();
             }
             any = true;
-            let client = ClientId(parcel.client);
-            match parcel.content {
-                BusContent::Message {
-                    topic,
-                    payload,
-                    header,
-                    redelivered,
-                    lowered,
-                    ..
-                } => {
-                    if let Some(header) = &header {
-                        events.header(header);
-                    }
-                    if lowered {
-                        events.lowered();
-                    }
-                    self.wire.received += payload.len() as u64 + self.property_bytes;
-                    events.delivered(
-                        client,
-                        Delivery {
-                            payload: &payload,
-                            topic: Some(&topic),
-                            retained: false,
-                            redelivered,
-                        },
-                    );
-                }
-                BusContent::Acknowledgement { tag, answer } => {
-                    self.unsettled -= 1;
-                    self.clients[parcel.client as usize].outstanding -= 1;
-                    events.acknowledged(client, tag, answer);
-                }
-            }
+            self.hand_over(parcel, events);
         }
         // Of clients that were thrown out.
         while let Some((client, change)) = self.changes.pop_front() {

@@ -23,6 +23,7 @@ mod topology;
 mod trace;
 mod workload;
 mod written;
+mod written_as;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -53,7 +53,7 @@ pub struct Visitor {
 }
 
 impl Roles {
-    fn both() -> Roles {
+    fn publisher_and_subscriber() -> Roles {
         Roles {
             publisher: Some(Visitor::default()),
             subscriber: Some(Visitor::default()),
@@ -99,7 +99,8 @@ pub(crate) fn probe(
         &settings,
         deadline,
         |attempt, publishers_first| {
-            let clients = attempt.connect_roles(&Roles::both(), publishers_first)?;
+            let clients =
+                attempt.connect_roles(&Roles::publisher_and_subscriber(), publishers_first)?;
             match (what, clients) {
                 (Probe::Subscribe, [Some(publisher), Some(subscriber)]) => {
                     attempt.exchange(publisher, subscriber)

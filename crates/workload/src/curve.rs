@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::CurvePace;
 use crate::units::{Nanos, SECOND};
 
 /// Pieces of a day that are straight lines.
@@ -166,11 +165,6 @@ impl RateCurve {
             points.push((span, per_s));
         }
         points
-    }
-
-    /// How many messages are due in the first `span`, its end excluded; exact.
-    pub fn messages_within(&self, span: Nanos) -> u64 {
-        CurvePace::new(self).map_or(0, |pace| pace.due_within(span))
     }
 }
 

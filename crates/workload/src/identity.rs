@@ -41,7 +41,7 @@ impl Identity {
     }
 
     /// In words, for messages; without secrets.
-    pub fn shown(&self) -> String {
+    pub fn describe(&self) -> String {
         let certificate = self.certificate.as_deref();
         let certificate = certificate.map(|own| own.file.display().to_string());
         let parts = [

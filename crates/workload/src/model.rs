@@ -76,8 +76,8 @@ impl Device {
     }
 
     /// Its name, and who it is to the system, for messages.
-    pub fn shown(&self) -> String {
-        let identity = self.identity.as_ref().map(|own| own.shown());
+    pub fn describe(&self) -> String {
+        let identity = self.identity.as_ref().map(|own| own.describe());
         match identity.filter(|words| !words.is_empty()) {
             Some(identity) => format!("{} ({identity})", self.name),
             None => self.name.clone(),

@@ -102,7 +102,7 @@ fn features_came(
         shown: &endpoint.net.shown,
         username: xmpp.username(link),
         password: link.password(),
-        own: link.given().own,
+        own: link.login_parts().own,
         private: endpoint.is_private(),
     };
     let login = Login::choose(xmpp.options.mechanism, &features.mechanisms, &account);

@@ -73,6 +73,32 @@ pub(crate) struct Login {
     unproven: bool,
 }
 
+/// The mechanism that is asked for, or the best of those that the server offers; and why it is that one, for messages.
+///
+/// # Errors
+/// If it would send the password in the clear.
+fn mechanism_name(
+    choice: Choice,
+    offers: &dyn Fn(&str) -> bool,
+    account: &Account<'_>,
+) -> Result<(&'static str, &'static str), String> {
+    Ok(match (choice, account.username) {
+        (Choice::Anonymous, _) => ("ANONYMOUS", ""),
+        (Choice::Plain, _) => ("PLAIN", ""),
+        (Choice::ScramSha1, _) => ("SCRAM-SHA-1", ""),
+        (Choice::ScramSha256, _) => ("SCRAM-SHA-256", ""),
+        (Choice::Auto, None) => ("ANONYMOUS", ", and no account was given"),
+        (Choice::Auto, Some(_)) if offers("SCRAM-SHA-256") => ("SCRAM-SHA-256", ""),
+        (Choice::Auto, Some(_)) if offers("SCRAM-SHA-1") => ("SCRAM-SHA-1", ""),
+        (Choice::Auto, Some(_)) if offers("PLAIN") && !account.private => {
+            return Err(
+                    "the server offers no way to log in but PLAIN, which would send the password in the clear\n  hint: use xmpp+starttls:// or xmpps://, or say native.xmpp.mechanism = \"plain\" if you mean it".into(),
+                );
+        }
+        (Choice::Auto, Some(_)) => ("PLAIN", ""),
+    })
+}
+
 impl Login {
     /// Chooses a mechanism among those that the server offers.
     ///
@@ -84,21 +110,7 @@ impl Login {
         account: &Account<'_>,
     ) -> Result<Login, String> {
         let offers = |name: &str| offered.iter().any(|m| m == name);
-        let (name, why) = match (choice, account.username) {
-            (Choice::Anonymous, _) => ("ANONYMOUS", ""),
-            (Choice::Plain, _) => ("PLAIN", ""),
-            (Choice::ScramSha1, _) => ("SCRAM-SHA-1", ""),
-            (Choice::ScramSha256, _) => ("SCRAM-SHA-256", ""),
-            (Choice::Auto, None) => ("ANONYMOUS", ", and no account was given"),
-            (Choice::Auto, Some(_)) if offers("SCRAM-SHA-256") => ("SCRAM-SHA-256", ""),
-            (Choice::Auto, Some(_)) if offers("SCRAM-SHA-1") => ("SCRAM-SHA-1", ""),
-            (Choice::Auto, Some(_)) if offers("PLAIN") && !account.private => {
-                return Err(
-                    "the server offers no way to log in but PLAIN, which would send the password in the clear\n  hint: use xmpp+starttls:// or xmpps://, or say native.xmpp.mechanism = \"plain\" if you mean it".into(),
-                );
-            }
-            (Choice::Auto, Some(_)) => ("PLAIN", ""),
-        };
+        let (name, why) = mechanism_name(choice, &offers, account)?;
         let (username, password) = (account.username.is_some(), account.password.is_some());
         let given = login::Given {
             username,

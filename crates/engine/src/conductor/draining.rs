@@ -46,7 +46,7 @@ impl Conductor<'_> {
                 // the system and of ping-pong subscribers are awaited too.
                 let repeats = may_repeat || self.live.repeated > 0;
                 let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
-                // What a slow subscriber is still owed has come when it has caught up, or it never comes.
+                // Everything that a slow subscriber is still owed has come when it has caught up, or it never comes.
                 let slow = self.live.slow_missing > 0;
                 let late = self.live.passed_over > 0 || repeats || unanswered || slow;
                 if !late || waited > quiet.max(2 * silence) {

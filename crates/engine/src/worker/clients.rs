@@ -393,6 +393,6 @@ impl Worker {
     }
 
     fn device_name(&self, device: u32) -> String {
-        self.context.brief.workload.devices[device as usize].shown()
+        self.context.brief.workload.devices[device as usize].describe()
     }
 }

@@ -50,7 +50,7 @@ impl Identities {
     }
 
     /// That of a client, if it has one of its own.
-    pub fn of(&self, client: usize) -> Option<&Identity> {
+    pub fn of_client(&self, client: usize) -> Option<&Identity> {
         self.0.get(client)?.as_deref()
     }
 }

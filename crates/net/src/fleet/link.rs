@@ -127,7 +127,7 @@ impl<'a, C> ClientLink<'a, C> {
     }
 
     fn identity(&self) -> Option<&Identity> {
-        self.shared.identities.of(self.id.0 as usize)
+        self.shared.identities.of_client(self.id.0 as usize)
     }
 
     /// The user name of this client alone, if it has one of its own.
@@ -177,7 +177,7 @@ impl<'a, C> ClientLink<'a, C> {
     }
 
     /// The parts of a login that it has to give.
-    pub fn given(&self) -> login::Given {
+    pub fn login_parts(&self) -> login::Given {
         login::Given {
             username: self.username().is_some(),
             password: self.password().is_some(),
@@ -187,7 +187,7 @@ impl<'a, C> ClientLink<'a, C> {
 
     /// Why the login was refused, and what to do, by what the client had to give.
     pub fn login_refused(&self) -> (&'static str, String) {
-        login::refused(self.display_endpoint(), self.given())
+        login::refused(self.display_endpoint(), self.login_parts())
     }
 
     /// Has [`super::Protocol::keep_alive`] called when nothing was written for three quarters of `seconds`; never if

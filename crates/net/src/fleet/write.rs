@@ -87,7 +87,7 @@ impl<P: Protocol> TcpFleet<P> {
         let address = endpoint.address_for(source, id.0 as usize)?;
         let tls = match (&self.tls, endpoint.encryption) {
             (Some(setup), Encryption::Tls) => {
-                let own = self.shared.identities.of(id.0 as usize);
+                let own = self.shared.identities.of_client(id.0 as usize);
                 let begun = setup.begin(place, own.and_then(|own| own.key.as_ref()));
                 Some(begun.map_err(|e| DriverError::new(format!("{}: {e}", endpoint.shown)))?)
             }
@@ -278,7 +278,7 @@ impl<P: Protocol> TcpFleet<P> {
                 }
                 State::Connected => {
                     if link.client.is_busy() {
-                        // What the server has sent is not read: its silence says nothing.
+                        // Nothing that the server has sent is read: its silence says nothing.
                         link.client.awaits_pong = false;
                         link.client.last_received_ms = link.shared.now_ms;
                     }

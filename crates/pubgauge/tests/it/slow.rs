@@ -50,18 +50,19 @@ fn mosquitto_keeps_all_without_a_bound() {
         "{slow}"
     );
     assert!(count(&slow, "behind") > 1_200, "{slow}");
-    place
-        .run(&["report", "run"])
-        .exits(0)
-        .assert_says("1 of 1 slow subscribers fell behind");
+    let told = place.run(&["report", "run"]).exits(0).out;
+    assert!(
+        told.contains("1 of 1 slow subscribers fell behind"),
+        "{told}"
+    );
 }
 
 #[test]
 fn mosquitto_drops_at_qos_1_what_its_queue_has_no_room_for() {
     let place = Place::new();
     let bounds = [
-        ("max_queued_messages 0", "max_queued_messages 100"),
-        ("max_inflight_messages 0", "max_inflight_messages 20"),
+        ("\nmax_queued_messages 0", "\nmax_queued_messages 100"),
+        ("\nmax_inflight_messages 0", "\nmax_inflight_messages 20"),
     ];
     place.system("mosquitto", "bounded", &bounds);
     let slow = one_of_three(
@@ -79,7 +80,7 @@ fn mosquitto_drops_at_qos_1_what_its_queue_has_no_room_for() {
 #[test]
 fn mosquitto_drops_at_qos_0_what_the_socket_has_no_room_for() {
     let place = Place::new();
-    let bounds = [("max_queued_messages 0", "max_queued_messages 100")];
+    let bounds = [("\nmax_queued_messages 0", "\nmax_queued_messages 100")];
     place.system("mosquitto", "bounded", &bounds);
     let flow = "payload = \"64KiB\"\nrate = \"200/s\"";
     let slow = one_of_three(&place, "bounded", flow, "");
@@ -103,7 +104,7 @@ fn nats_disconnects_who_is_too_far_behind() {
     let slow = one_of_three(
         &place,
         "strict",
-        "payload = \"64KiB\"\nrate = \"400/s\"",
+        "publishers = 20\npayload = \"64KiB\"\nrate = \"400/s\"",
         "",
     );
     assert_eq!(count(&slow, "disconnects"), 1, "{slow}");
@@ -122,5 +123,5 @@ fn who_cannot_stop_reading_says_so_in_the_plan() {
          payload = \"64B\"\nslow = { subscribers = 1, takes = \"20ms\" }\n",
     );
     let said = place.run(&["plan", "slow.toml"]);
-    said.assert_says("slow");
+    assert!((said.out + &said.err).contains("slow"));
 }

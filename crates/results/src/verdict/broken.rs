@@ -55,7 +55,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
                 .count(Evidence::ConnectionsPlanned, planned),
         );
     }
-    // What becomes of slow subscribers is told apart.
+    // The fate of slow subscribers is told apart.
     let slow = trial.slow.as_ref().map_or(0, |slow| slow.disconnects);
     let lost = lost.saturating_sub(slow);
     if lost > 0 && !circumstances.disconnects_allowed {

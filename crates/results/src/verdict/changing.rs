@@ -47,7 +47,7 @@ impl ChangingLoad<'_> {
             Carried::All => climb
                 .filter(|climb| climb.to == last && self.may_go_on(*climb))
                 .map_or(Carried::All, |climb| self.unknown(climb)),
-            // What is lowest is told as it was, not as it would have been under an even load.
+            // The lowest is told as it was, not as it would have been under an even load.
             Carried::Unknown { needs_s, .. } => self.unsteady(needs_s),
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn cycle(trial: &Trial) -> f64 {
     cycles.iter().sum()
 }
 
-/// What a load is over time.
+/// The course of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     /// As much as the system takes.

@@ -184,8 +184,12 @@ fn what_a_system_drops_is_lost_and_each_of_them_is_told(seeds: Range<u64>) {
         assert_eq!(told.lost, lost.count() as u64, "seed {seed}");
         assert!(told.lost > 0 && told.disconnects == 0);
         assert_eq!(told.fell_behind, told.subscribers);
-        // What waited at the end comes, and a message that was on its way.
-        assert!(told.behind <= (most as u64 + 2) * told.subscribers);
+        // Those that waited at the end come, and the few that were on their way.
+        let behind = told.behind / told.subscribers;
+        assert!(
+            behind <= most as u64 + 10,
+            "seed {seed}: {behind} of {most}"
+        );
         assert_eq!(
             figure(&run.trial, None, "slow-lost"),
             Some(told.lost as f64)

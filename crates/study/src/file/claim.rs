@@ -10,7 +10,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::absent::is_default;
-use super::written::written_as;
+use super::written_as::written_as;
 
 /// A statement about systems, and the rule by which a run judges it: see docs/claims.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

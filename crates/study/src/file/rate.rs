@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::written::written_as;
+use super::written_as::written_as;
 
 /// How fast messages are sent: "10k/s", or { steps = [...] }, { ramp = {...} }, { daily = {...} }.
 #[derive(Clone, Debug, PartialEq, Serialize)]

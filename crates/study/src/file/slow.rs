@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::written::written_as;
+use super::written_as::written_as;
 
 /// Subscribers whose applications take their time for each message of the measurement: meanwhile nothing is read from their
 /// connections. What becomes of the messages to them is told apart, and none of it is a loss or a latency of the flow.

@@ -41,7 +41,7 @@ pub(super) fn give(
             clashes.add("", format!("this flow has no {side}"));
             continue;
         }
-        let made = Maker { file, folder }.make(numbers.len(), &mut clashes);
+        let made = Maker { file, folder }.identities(numbers.len(), &mut clashes);
         for (number, identity) in numbers.iter().zip(made) {
             let device = &mut devices[*number as usize];
             match &device.identity {
@@ -49,8 +49,8 @@ pub(super) fn give(
                     let message = format!(
                         "connection `{}` has two identities: {}, and {}; a connection has one",
                         device.name,
-                        other.shown(),
-                        identity.shown()
+                        other.describe(),
+                        identity.describe()
                     );
                     let hint = "give the identities of shared connections (`publish-as`, `subscribe-as`) once";
                     return clashes.hinted("", message, Some(hint.into()));
@@ -104,7 +104,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     /// The identities of so many clients; none if anything is wrong, which is added to `clashes`.
-    fn make(&self, clients: usize, clashes: &mut Clashes<'_>) -> Vec<Identity> {
+    fn identities(&self, clients: usize, clashes: &mut Clashes<'_>) -> Vec<Identity> {
         let before = clashes.found.len();
         self.check_keys(clients, clashes);
         if clashes.found.len() > before {
@@ -271,7 +271,7 @@ impl Maker<'_> {
         };
         let stem = filled(&pattern, n, &identity, "certs")?;
         let certificate = certificate(self.folder, &stem).map_err(|why| {
-            let shown = identity.shown();
+            let shown = identity.describe();
             let whose = if shown.is_empty() { String::new() } else { format!(" ({shown})") };
             let hint = "expected PEM: the certificate in NAME.pem, its private key in NAME.key or in the same file";
             ("certs", format!("client {n}{whose}: {why}"), Some(hint.to_owned()))

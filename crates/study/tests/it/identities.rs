@@ -95,7 +95,7 @@ fn certificates_are_found_by_name() {
         error.contains("client 0 (id d0): there is no private key in"),
         "{error}"
     );
-    assert!(error.contains("study.toml:9:57"), "{error}");
+    assert!(error.contains("study.toml:9:55"), "{error}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_cannot_be_is_refused_where_it_is_written() {
     for (keys, said) in [
         (
             "client-id = \"d\"",
-            "study.toml:9:41: 2 clients would have one identifier",
+            "study.toml:9:39: 2 clients would have one identifier",
         ),
         ("user = \"\"", "`user` is empty"),
         ("", "this says nothing of who the clients are"),

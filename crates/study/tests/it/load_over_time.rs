@@ -112,7 +112,7 @@ fn what_is_no_rate_over_time_is_refused_where_it_is_written() {
     // The text that is pointed at, and what is said of it.
     for (rate, at, said) in [
         ("{}", "{}", "an empty table is no rate"),
-        ("{ stairs = [] }", "stairs", "`stairs`"),
+        ("{ stairs = [] }", "{ stairs = [] }", "`stairs`"),
         ("100", "100", "lacks its unit"),
         ("{ steps = [] }", "[]", "1 to 1000"),
         (

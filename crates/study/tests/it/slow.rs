@@ -91,7 +91,7 @@ fn who_cannot_be_slow_is_refused_where_it_is_written() {
             "5",
         ),
         (
-            format!("rate = \"1/s\"\nsubscribers = 3\nslow = {{ takes = \"5ms\" }}"),
+            "rate = \"1/s\"\nsubscribers = 3\nslow = { takes = \"5ms\" }".to_owned(),
             ":8:",
             "subscribers",
         ),

@@ -95,7 +95,7 @@ pub fn read_list(text: &str, wanted: usize) -> Result<Vec<IdentityRow>, ListErro
         {
             let what = format!("the id {id} is that of line {first}, too");
             let hint = "a server takes one connection of each id: the second throws the first out";
-            return Err(wrong(table.place(&record, "id"), &what, hint));
+            return Err(wrong(table.field_place(&record, "id"), &what, hint));
         }
         rows.push(row);
     }
@@ -156,7 +156,7 @@ impl<'a> Table<'a> {
             password: None,
         };
         for (heading, field) in self.headings.iter().zip(record) {
-            let place = || self.place(record, heading);
+            let place = || self.field_place(record, heading);
             let Ok(field) = std::str::from_utf8(field) else {
                 return Err(wrong(
                     place(),
@@ -199,7 +199,7 @@ impl<'a> Table<'a> {
     }
 
     /// Line and column of a field, by its heading.
-    fn place(&self, record: &ByteRecord, heading: &str) -> (u64, u64) {
+    fn field_place(&self, record: &ByteRecord, heading: &str) -> (u64, u64) {
         let nth = self.headings.iter().position(|one| *one == heading);
         place_of(self.text, record, nth.unwrap_or(0))
     }

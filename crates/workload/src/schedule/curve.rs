@@ -204,6 +204,13 @@ impl CurvePace {
     }
 }
 
+impl RateCurve {
+    /// How many messages are due in the first `span`, its end excluded; exact.
+    pub fn messages_within(&self, span: Nanos) -> u64 {
+        CurvePace::new(self).map_or(0, |pace| pace.due_within(span))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
