@@ -103,7 +103,7 @@ systems! { SOON_STARTED:
     mosquitto_in_memory: "mosquitto:memory",
     rabbitmq_amqp: "rabbitmq:amqp",
     ejabberd_xmpp: "ejabberd:xmpp",
-    nats: "nats",
+    nats_core: "nats:core",
     zeromq_direct: "zeromq-direct",
     cyclonedds: "cyclonedds",
     fastdds_tuned: "fastdds:tuned",
