@@ -159,10 +159,16 @@ impl RateCurve {
                 break;
             }
         }
-        if let Some(&(end, per_s)) = points.last()
-            && end < span
+        let before = points.len().checked_sub(2).map(|nth| points[nth].1);
+        if let Some((end, per_s)) = points.last_mut()
+            && *end < span
         {
-            points.push((span, per_s));
+            if before == Some(*per_s) {
+                *end = span;
+            } else {
+                let level = *per_s;
+                points.push((span, level));
+            }
         }
         points
     }

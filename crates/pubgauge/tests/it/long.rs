@@ -2,5 +2,4 @@
 
 mod first_look;
 mod plans;
-mod scale;
 mod slurm;

@@ -6,4 +6,5 @@ mod guard;
 mod hosts_of_a_size;
 mod limits;
 mod network;
+mod scale;
 mod under_stress;
