@@ -117,7 +117,7 @@ fn what_became_of_slow_subscribers_is_told() {
     });
     let words = text(&results);
     let sentence = "2 of 3 slow subscribers fell behind: 1300 of 3000 messages due to them were taken, 240 had been kept and \
-        came afterwards, 1460 never came, 1 connections were ended; subscriber `a` (150 taken, 120 kept, an unknown number \
+        came afterwards, 1460 never came, 1 connection was ended; subscriber `a` (150 taken, 120 kept, an unknown number \
         lost, disconnected), subscriber `b` (150 taken, 120 kept, 730 lost)";
     assert!(words.contains(sentence), "{words}");
     assert!(page(&results, &logs).contains("2 of 3 slow subscribers fell behind"));
