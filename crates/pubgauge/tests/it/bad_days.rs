@@ -437,7 +437,7 @@ mod real_time {
     fn garbage_in_the_middle() {
         let trial = calm(spoilt_in_the_middle);
         // What was sent, and by whom, stands in the verdict.
-        let first = trial["errors"][0].as_str().unwrap();
+        let first = trial["client_failures"][0]["why"].as_str().unwrap();
         assert!(first.contains("mqtt://"), "{first}");
         kept_and_marked(&trial, &["connections were lost", first]);
     }
