@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
-use pubgauge_workload::{Arrivals, Schedule};
+use pubgauge_workload::Schedule;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -161,12 +161,11 @@ impl AbsenceLog {
         found: &mut FxHashMap<u32, Vec<Nanos>>,
     ) {
         let flow = &brief.workload.flows[number as usize];
+        if flow.arrivals.is_random() {
+            return;
+        }
         let publishers = 0..flow.publishers.len() as u32;
         let seed = brief.workload.seed_of(number);
-        let random = matches!(
-            flow.arrivals,
-            Arrivals::Poisson { .. } | Arrivals::Varying { random: true, .. }
-        );
         let Ok(mut schedule) = Schedule::try_new(flow, publishers, seed) else {
             return;
         };
@@ -174,7 +173,7 @@ impl AbsenceLog {
         schedule.begin_curve_at(table.measure.saturating_sub(origin));
         for due in schedule {
             let at = origin.saturating_add(due.at);
-            if random || at >= end {
+            if at >= end {
                 return;
             }
             let stream = brief.audience.first_stream(number, due.publisher) + due.topic;

@@ -571,6 +571,14 @@ impl Arrivals {
         )
     }
 
+    /// Whether messages come at random. Workers that share a flow's publishers draw them each for itself.
+    pub fn is_random(&self) -> bool {
+        matches!(
+            self,
+            Arrivals::Poisson { .. } | Arrivals::Varying { random: true, .. }
+        )
+    }
+
     /// The time between bursts, or, where they wait for one another, [`BURST_SLOT`], the unit of that
     /// time; absent for other arrivals.
     pub fn burst_period(&self) -> Option<Nanos> {

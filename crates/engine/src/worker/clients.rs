@@ -330,9 +330,11 @@ impl Worker {
         let lost = matches!(was, ClientState::Up | ClientState::Subscribing(_));
         self.lost += u64::from(lost);
         if lost {
-            self.connections.note_loss(now);
+            // A slow subscriber that is thrown out is told apart: the system goes on.
             if self.receiving.takes(client).is_some() {
                 self.receiving.slow_disconnected(client);
+            } else {
+                self.connections.note_loss(now);
             }
         }
         self.clients[index] = match was {
@@ -383,7 +385,8 @@ impl Worker {
             self.up += 1;
             self.turned_away.connected(self.up);
         } else {
-            if !self.presences.is_returning(client) {
+            let is_slow = self.receiving.takes(client).is_some();
+            if !self.presences.is_returning(client) && !is_slow {
                 self.connections.note_return(read.max(self.context.epoch));
             }
             self.came_back(client, read);

@@ -13,25 +13,6 @@ use crate::planted::*;
 
 const MS: Nanos = 1_000_000;
 
-/// Each of these holds for some seeds in the gate, and for a thousand where there is time.
-macro_rules! hold_for_seeds {
-    ($($name:ident),+ $(,)?) => {
-        mod gate {
-            $(#[test]
-            fn $name() {
-                super::$name(0..100);
-            })+
-        }
-
-        mod long {
-            $(#[test]
-            fn $name() {
-                super::$name(0..1_000);
-            })+
-        }
-    };
-}
-
 hold_for_seeds!(
     clients_that_are_turned_away_at_first_get_in_and_are_counted,
     a_durable_session_gets_all_that_was_due_while_it_was_away,

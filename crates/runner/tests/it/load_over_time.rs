@@ -14,25 +14,6 @@ use crate::planted::*;
 
 const MS: Nanos = 1_000_000;
 
-/// Each of these holds for some seeds in the gate, and for a thousand where there is time.
-macro_rules! hold_for_seeds {
-    ($($name:ident),+ $(,)?) => {
-        mod gate {
-            $(#[test]
-            fn $name() {
-                super::$name(0..100);
-            })+
-        }
-
-        mod long {
-            $(#[test]
-            fn $name() {
-                super::$name(0..1_000);
-            })+
-        }
-    };
-}
-
 hold_for_seeds!(
     each_second_of_a_course_has_exactly_its_messages,
     a_day_has_as_many_messages_as_its_cosine,

@@ -13,25 +13,6 @@ use crate::planted::*;
 
 const MS: Nanos = 1_000_000;
 
-/// Each of these holds for some seeds in the gate, and for a thousand where there is time.
-macro_rules! hold_for_seeds {
-    ($($name:ident),+ $(,)?) => {
-        mod gate {
-            $(#[test]
-            fn $name() {
-                super::$name(0..100);
-            })+
-        }
-
-        mod long {
-            $(#[test]
-            fn $name() {
-                super::$name(0..1_000);
-            })+
-        }
-    };
-}
-
 hold_for_seeds!(
     what_a_system_keeps_for_slow_subscribers_comes_when_they_catch_up,
     what_a_system_drops_is_lost_and_each_of_them_is_told,
@@ -213,6 +194,8 @@ fn who_is_thrown_out_loses_all_that_follows(seeds: Range<u64>) {
         let told = planted.agrees(&run);
         assert_eq!(told.disconnects, told.subscribers, "seed {seed}");
         assert_eq!(run.trial.connections.lost, told.disconnects);
+        // Nobody else was without a connection.
+        assert_eq!(run.trial.interruptions, []);
         assert_eq!(told.behind, 0);
         assert_eq!(told.fell_behind, told.subscribers);
         assert!(

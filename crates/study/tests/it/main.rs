@@ -7,6 +7,7 @@ mod crossing;
 mod identities;
 mod load_over_time;
 mod network;
+mod one_flow;
 mod papers;
 mod plans;
 mod presence;

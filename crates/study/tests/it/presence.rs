@@ -1,19 +1,9 @@
 //! Devices that come and go: what the study's words become, and what is said of those that cannot be.
 
-use std::path::Path;
-
-use pubgauge_strict_toml::InvalidInput;
-use pubgauge_study::{Plan, PlanOptions, Study};
 use pubgauge_workload::SECOND;
 use pubgauge_workload::presence::{Between, Presence};
 
-fn plan(flow: &str) -> Result<Plan, InvalidInput> {
-    let text = format!(
-        "name = \"t\"\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\n{flow}"
-    );
-    let options = PlanOptions::with_systems(["mosquitto"]);
-    Study::parse("study.toml", &text, Path::new(".")).and_then(|study| study.plan(&options))
-}
+use crate::one_flow::plan;
 
 #[test]
 fn times_are_one_or_two() {

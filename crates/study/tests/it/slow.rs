@@ -1,18 +1,8 @@
 //! Subscribers whose applications are slow: what the study's words become, and what is said of those that cannot be.
 
-use std::path::Path;
-
-use pubgauge_strict_toml::InvalidInput;
-use pubgauge_study::{Plan, PlanOptions, Study};
 use pubgauge_workload::Nanos;
 
-fn plan(flow: &str) -> Result<Plan, InvalidInput> {
-    let text = format!(
-        "name = \"t\"\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\n{flow}"
-    );
-    let options = PlanOptions::with_systems(["mosquitto"]);
-    Study::parse("study.toml", &text, Path::new(".")).and_then(|study| study.plan(&options))
-}
+use crate::one_flow::plan;
 
 #[test]
 fn so_many_of_the_first_are_slow() {

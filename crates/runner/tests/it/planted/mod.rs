@@ -16,6 +16,27 @@ use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
+/// Each of these holds for some seeds in the gate, and for a thousand where there is time.
+macro_rules! hold_for_seeds {
+    ($($name:ident),+ $(,)?) => {
+        mod gate {
+            $(#[test]
+            fn $name() {
+                super::$name(0..100);
+            })+
+        }
+
+        mod long {
+            $(#[test]
+            fn $name() {
+                super::$name(0..1_000);
+            })+
+        }
+    };
+}
+
+pub(crate) use hold_for_seeds;
+
 /// `publishers` devices on a topic each, all heard by each of `subscribers` devices; 2 s of warm-up,
 /// 10 s of measurement.
 pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
