@@ -42,7 +42,7 @@ pub(crate) struct SlowLog {
 }
 
 impl SlowLog {
-    /// One of the parties, whose number is that of the audience, and whose only subscriber is this one.
+    /// The counts of a slow subscriber, by the number of its party in the audience.
     pub fn party(&mut self, party: u32, subscriber: (u32, u32)) -> &mut SlowParty {
         let new = SlowParty {
             subscriber,

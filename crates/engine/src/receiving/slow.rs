@@ -10,7 +10,7 @@ impl Receiving {
     /// Takes in a delivery to a slow subscriber.
     #[cold]
     pub(super) fn delivered_to_slow(&mut self, client: ClientId, delivery: &Delivery<'_>) {
-        // It ends nobody else's silence.
+        // That something comes to a slow subscriber does not show that the system still serves the others.
         self.received_before += 1;
         let header_apart = self.header_apart.take();
         self.lowered = false;

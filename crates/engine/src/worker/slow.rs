@@ -29,7 +29,7 @@ enum SlowPhase {
 }
 
 impl SlowClients {
-    /// Of a worker that has such clients, or not.
+    /// Nobody is busy yet. `any`: whether the worker has slow subscribers at all.
     pub fn new(any: bool) -> SlowClients {
         SlowClients {
             phase: if any {

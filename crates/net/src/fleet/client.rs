@@ -154,7 +154,7 @@ impl<C> FleetClient<C> {
     }
 
     /// Keeps what is left of what was read: the beginning of a unit, and whole ones before it where a bound was reached.
-    #[allow(clippy::box_collection)] // As it is kept.
+    #[allow(clippy::box_collection)] // The inbox is boxed, so that idle clients are small.
     pub(super) fn keep(&mut self, rest: Box<Vec<u8>>) {
         self.inbox = Some(rest).filter(|rest| !rest.is_empty());
         let is_held = self.is_busy() && self.inbox.is_some();

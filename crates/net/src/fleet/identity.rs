@@ -49,7 +49,7 @@ impl Identities {
         Ok(())
     }
 
-    /// That of a client, if it has one of its own.
+    /// The identity of a client that has one of its own.
     pub fn of_client(&self, client: usize) -> Option<&Identity> {
         self.0.get(client)?.as_deref()
     }
