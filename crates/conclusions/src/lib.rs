@@ -20,4 +20,6 @@ pub mod summary;
 pub mod wins;
 
 pub use carries::Carries;
+pub use cell::Cell;
 pub use cell::is_reference;
+pub use metric::Contest;

@@ -1,5 +1,6 @@
 //! The command line, as the user types it.
 
+mod advise;
 mod calibrate;
 mod find;
 mod guard;
@@ -24,6 +25,7 @@ use pubgauge_testbed::Catalog;
 
 use crate::drivers;
 
+pub use advise::AdviseArgs;
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use guard::GuardArgs;
@@ -60,6 +62,7 @@ Examples:
   pubgauge run --rate max --qos 1 --mqtt 5 --on mosquitto,reference-broker
   pubgauge run --on mqtt://host:1883     a broker that is running already
   pubgauge find --on mosquitto,nats      how far each goes
+  pubgauge advise --devices 5000 --every 30s --payload 120B    which to take
   pubgauge plan studies/first-look.toml  what would be done, starting nothing
   pubgauge report results/first-look     table and page of an earlier run
   pubgauge compare results/a results/b   better, worse, the same, or cannot tell
@@ -80,6 +83,8 @@ pub enum Verb {
     /// Find how far a system goes: the highest load that stays within the criteria, with the interval
     /// that the limit lies in.
     Find(Box<FindArgs>),
+    /// Advise on a fleet of devices: which middleware, with which settings, with how much to spare, and why not the others.
+    Advise(Box<AdviseArgs>),
     /// Guard a release: measure the old and the new one in turns, until it can be told whether anything is worse by
     /// more than a margin.
     Guard(Box<GuardArgs>),
@@ -161,6 +166,10 @@ pub enum SchemaOf {
     Claims,
     /// Collect files, as `pubgauge-collect schema` does.
     Collect,
+    /// Fleet files, as `pubgauge advise` reads them.
+    Fleet,
+    /// The output of `pubgauge advise --json`.
+    Advice,
 }
 
 /// Options of a gate in CI.

@@ -227,7 +227,8 @@ fn capable(
     }
 }
 
-fn prove<'a>(
+/// Tries a capability on the running system that a file describes.
+pub fn prove<'a>(
     driver: &'a dyn Driver,
     target: &'a Target,
     file: &SystemFile,

@@ -11,6 +11,7 @@ compile_error!(
 );
 
 mod addresses;
+mod advise;
 mod args;
 mod calibrate;
 mod check;
@@ -100,6 +101,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             args.run.selection.resolve_words()?;
             run::find(*args)
         }
+        Verb::Advise(args) => advise::advise(&args),
         Verb::Guard(args) => run::run(&args.run_args()?),
         Verb::Plan(mut args) => {
             args.selection.resolve_words()?;
@@ -132,6 +134,9 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                 SchemaOf::Answer => pubgauge_conclusions::answer::schema(),
                 SchemaOf::Trend => pubgauge_conclusions::compare::trend::schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
+                SchemaOf::Fleet => serde_json::to_string_pretty(&pubgauge_advice::fleet_schema())
+                    .unwrap_or_default(),
+                SchemaOf::Advice => pubgauge_advice::schema(),
                 SchemaOf::Collect => return collect::become_program(["schema"]),
             };
             exit::print(&format!("{}\n", schema.trim_end()));

@@ -49,6 +49,11 @@ const WORDS: &[Word] = &[
         example: "pubgauge systems",
     },
     Word {
+        typed: &["recommend", "choose", "size", "sizing", "estimate"],
+        here: "`advise` measures which system carries a fleet of devices",
+        example: "pubgauge advise --devices 5000 --every 30s --payload 120B",
+    },
+    Word {
         typed: &["doctor", "env", "info"],
         here: "`systems` says what is found here, `calibrate` measures this machine",
         example: "pubgauge systems",

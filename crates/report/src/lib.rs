@@ -47,7 +47,7 @@ use pubgauge_figures::histogram::Interval;
 pub use answers::answers;
 pub use crowd::spoilt_trials;
 pub use markdown::markdown;
-pub use page::{in_url, index, page, trend_page};
+pub use page::{advice_page, in_url, index, page, trend_page};
 pub use pubgauge_conclusions::{naming, summary, wins};
 pub use screen::{Onward, screen};
 pub use table::table;

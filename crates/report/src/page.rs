@@ -13,6 +13,7 @@ use crate::charts;
 use crate::searches::Sought;
 use crate::summary::Summary;
 
+mod advice;
 mod answer;
 mod asked;
 mod chart;
@@ -35,6 +36,7 @@ mod windows;
 mod wins;
 mod workload;
 
+pub use advice::advice_page;
 pub use index::{in_url, index};
 pub use trend::trend_page;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::open_file;
 use crate::spelling::spelling_hint;
-use crate::template;
+use crate::template::{self, fill};
 pub use counters::{Counter, Counters};
 pub use fault::FileError;
 pub use install::{Install, Maven};
@@ -207,6 +207,16 @@ impl SystemFile {
     /// where it keeps it.
     pub fn deviation(&self, capability: Capability) -> Option<&Deviation> {
         self.deviations.get(&capability.to_string())
+    }
+
+    /// The files of the server's configuration, their values filled in. Placeholders of what differs from start to start
+    /// (ports, addresses, folders) stay.
+    pub fn configuration(&self) -> Vec<ConfigFile> {
+        let filled = |file: &ConfigFile| ConfigFile {
+            path: file.path.clone(),
+            content: fill(&file.content, &self.values),
+        };
+        self.files.iter().map(filled).collect()
     }
 
     /// The description with a variant's changes applied: `None` takes the default variant.

@@ -1,6 +1,7 @@
 //! Tests of the crate through what it offers, one program.
 
 mod acknowledgements;
+mod advise;
 mod bad_days;
 mod bad_input;
 mod brokers;

@@ -1,5 +1,6 @@
 //! What shows on a machine alone that is not busy with other things.
 
+mod advise;
 mod counted;
 mod find;
 mod guard;

@@ -133,7 +133,7 @@ fn the_systems() {
 #[test]
 fn the_schemas_are_the_committed_ones() {
     let place = Place::new();
-    for of in ["study", "results", "answer", "claims"] {
+    for of in ["study", "results", "answer", "claims", "fleet", "advice"] {
         let done = place.run(&["schema", of]).exits(0);
         let committed = std::fs::read_to_string(repository(&format!("schema/{of}.schema.json")));
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();

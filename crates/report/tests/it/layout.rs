@@ -1,12 +1,13 @@
 //! Nothing leaves its place, runs under something else or is not words: the page at the widths of a
 //! screen and a phone, by day and by night, and printed.
 
+use crate::advice;
 use crate::chromium;
 use crate::sample;
 
 use chromium::Browser;
 use pubgauge_figures::{Results, Status};
-use pubgauge_report::{Logs, index, page};
+use pubgauge_report::{Logs, advice_page, index, page};
 use serde_json::{Value, json};
 
 /// Words that a page must not show: numbers that are none.
@@ -114,6 +115,8 @@ pub fn pages() -> Vec<(&'static str, String)> {
         .map(|(name, (results, logs))| (name, page(&results, &logs)))
         .collect();
     pages.extend(with_claims());
+    let advice = advice_page(&advice::sample(), "2026-11-28T10:00:00Z", "count = 5000");
+    pages.push(("advice", advice));
     pages
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the crate through what it offers, one program.
 
+mod advice;
 mod answers;
 mod browser;
 mod chromium;

@@ -1,0 +1,448 @@
+//! The steps of an advice, and what follows from them.
+
+use std::collections::BTreeMap;
+
+use pubgauge_conclusions::judgement::Judgement;
+use pubgauge_conclusions::{Carries, Cell, Contest};
+use pubgauge_figures::criterion::CriterionSpec;
+use pubgauge_figures::figure::Figure;
+use pubgauge_figures::search::{LimitedBy, Search};
+use pubgauge_figures::{Results, Status, Trial};
+use pubgauge_quantities::stats::{MeanInterval, mean};
+use pubgauge_results::verdict::spoilt_by_others;
+
+use crate::answer::{Advice, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut};
+use crate::change::Change;
+use crate::fleet::Fleet;
+use crate::rank::{Range, Standing, rank};
+use crate::step::{Candidate, Step, StepKind};
+use crate::study::{as_toml, spelling};
+
+/// Most systems whose limit is searched for.
+const MOST_SEARCHES: usize = 4;
+/// Most choices for which other fleets are tried, and that the screen names.
+pub(crate) const MOST_CHOICES: usize = 3;
+/// The share of what is left of the budget that repeats may take, before searches.
+const SHARE_OF_REPEATS: f64 = 0.6;
+/// A shorter search finds no limit.
+const SHORTEST_SEARCH_S: u64 = 60;
+/// A longer search narrows the limit no further than a ranking needs.
+const LONGEST_SEARCH_S: u64 = 150;
+
+/// Says which step comes next, and concludes from those that were measured.
+#[derive(Debug)]
+pub struct Adviser {
+    fleet: Fleet,
+    candidates: Vec<Candidate>,
+    left_out: Vec<LeftOut>,
+    trials: Vec<Trial>,
+    criteria: Vec<CriterionSpec>,
+    searches: Vec<Search>,
+    /// The steps that were measured, or left out because the budget was spent.
+    done: Vec<StepKind>,
+    /// With the reason.
+    skipped: Vec<(StepKind, String)>,
+}
+
+impl Adviser {
+    /// For systems that keep their promises, and those that do not.
+    pub fn new(fleet: Fleet, candidates: Vec<Candidate>, left_out: Vec<LeftOut>) -> Adviser {
+        Adviser {
+            fleet,
+            candidates,
+            left_out,
+            trials: Vec::new(),
+            criteria: Vec::new(),
+            searches: Vec::new(),
+            done: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// The fleet.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The next step; `None` if there is none. `left_s`: seconds of the budget that are left, which searches share.
+    pub fn next_step(&self, left_s: f64) -> Option<Step> {
+        let kinds = StepKind::ALL.into_iter();
+        let is_skipped = |kind: &StepKind| self.skipped.iter().any(|(skipped, _)| skipped == kind);
+        let mut open = kinds.filter(|kind| !self.done.contains(kind) && !is_skipped(kind));
+        open.find_map(|kind| self.step(kind, left_s))
+    }
+
+    fn step(&self, kind: StepKind, left_s: f64) -> Option<Step> {
+        let headroom = Change::Headroom(self.fleet.headroom());
+        let demanded = self.demanded();
+        let (changes, repeats) = match kind {
+            StepKind::Fleet => (vec![Change::None], 1),
+            StepKind::Headroom if self.fleet.headroom() == 1.0 => return None,
+            StepKind::Headroom => (vec![headroom], 1),
+            StepKind::Confirm => (demanded.clone(), 2),
+            StepKind::Limit => (vec![Change::Limit], 1),
+            StepKind::Others => (self.other_fleets(), 1),
+        };
+        let mut candidates = match kind {
+            StepKind::Fleet => self.candidates.clone(),
+            StepKind::Headroom | StepKind::Confirm => self.keep(|one| {
+                demanded
+                    .iter()
+                    .all(|&of| self.carries(one, of) != Some(Carries::No))
+            }),
+            StepKind::Limit => self.keep(|one| self.is_met(one)),
+            StepKind::Others => {
+                let choices = self.choices();
+                let best = choices.iter().take(MOST_CHOICES);
+                let named: Vec<&str> = best.map(|choice| choice.system.as_str()).collect();
+                self.keep(|one| named.contains(&one.system.as_str()))
+            }
+        };
+        if [StepKind::Confirm, StepKind::Limit].contains(&kind) {
+            candidates.sort_by(|a, b| self.mean_cost(a).total_cmp(&self.mean_cost(b)));
+            candidates.truncate(match kind {
+                StepKind::Limit => MOST_SEARCHES,
+                _ => self.affordable(&candidates, changes.len() as u32 * repeats, left_s),
+            });
+        }
+        let searches = candidates.len().max(1) as f64;
+        let search_s = ((left_s / searches) as u64).min(LONGEST_SEARCH_S);
+        (!candidates.is_empty() && !changes.is_empty()).then_some(Step {
+            kind,
+            changes,
+            candidates,
+            repeats,
+            search_s: search_s.max(SHORTEST_SEARCH_S),
+        })
+    }
+
+    /// How many of these systems can have so many more trials, without what is left for searches; two at the least,
+    /// because one is compared with nothing.
+    fn affordable(&self, candidates: &[Candidate], trials: u32, left_s: f64) -> usize {
+        let mut left_s = left_s * SHARE_OF_REPEATS;
+        let fits = |candidate: &&Candidate| {
+            let took = self
+                .trials
+                .iter()
+                .filter(|trial| trial.system.name == candidate.system);
+            let each_s = mean(took.map(|trial| trial.took_s.max(trial.duration_s))).unwrap_or(0.0);
+            left_s -= each_s * f64::from(trials);
+            left_s >= 0.0
+        };
+        candidates.iter().take_while(fits).count().max(2)
+    }
+
+    /// The other fleets that this machine can have.
+    fn other_fleets(&self) -> Vec<Change> {
+        let can_be = |change: &Change| match change {
+            Change::Devices(times) => self.fleet.grows_by_devices(*times),
+            _ => true,
+        };
+        Change::OTHERS.into_iter().filter(can_be).collect()
+    }
+
+    fn keep(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Candidate> {
+        let all = self.candidates.iter();
+        all.filter(|one| wanted(one)).cloned().collect()
+    }
+
+    /// Leaves a step out, for this reason.
+    pub fn skip(&mut self, kind: StepKind, because: impl Into<String>) {
+        self.skipped.push((kind, because.into()));
+    }
+
+    /// Takes what a step measured.
+    pub fn take(&mut self, kind: StepKind, results: &Results) {
+        self.done.push(kind);
+        self.criteria.clone_from(&results.study.criterion_specs);
+        self.searches.extend(results.searches.iter().cloned());
+        // Repeats of the same load are in several steps.
+        let mut before: BTreeMap<(String, String), u32> = BTreeMap::new();
+        for trial in &self.trials {
+            let last = before.entry(key(trial)).or_default();
+            *last = trial.repeat.max(*last);
+        }
+        for trial in results.standing().filter(|trial| trial.search.is_none()) {
+            let mut trial = trial.clone();
+            trial.repeat += before.get(&key(&trial)).copied().unwrap_or(0);
+            self.trials.push(trial);
+        }
+    }
+
+    /// The loads that must be carried.
+    fn demanded(&self) -> Vec<Change> {
+        let headroom = self.fleet.headroom();
+        if headroom > 1.0 {
+            vec![Change::None, Change::Headroom(headroom)]
+        } else {
+            vec![Change::None]
+        }
+    }
+
+    fn trials_of(&self, candidate: &Candidate, change: Change) -> Vec<&Trial> {
+        let name = change.workload();
+        let is_of = |trial: &&Trial| {
+            let workload = trial.workload.name.split("-otherwise").next();
+            trial.system.name == candidate.system && workload == Some(name)
+        };
+        self.trials.iter().filter(is_of).collect()
+    }
+
+    /// Whether a changed fleet is carried; `None` where it was not measured.
+    fn carries(&self, candidate: &Candidate, change: Change) -> Option<Carries> {
+        let trials = self.trials_of(candidate, change);
+        if trials.is_empty() {
+            return None;
+        }
+        let judge = |trials: Vec<&Trial>| {
+            Judgement::new(&Cell::from_repeats(trials), &self.criteria).carries
+        };
+        let undisturbed: Vec<&Trial> = (trials.iter().copied())
+            .filter(|trial| !spoilt_by_others(trial))
+            .collect();
+        let carries = judge(trials);
+        if carries != Some(Carries::CannotTell) || undisturbed.is_empty() {
+            return carries;
+        }
+        // A repeat that others spoilt says nothing, and does not take away what the others say.
+        match judge(undisturbed) {
+            Some(Carries::Yes) => Some(Carries::Yes),
+            _ => carries,
+        }
+    }
+
+    /// Whether it carries all that must be carried, and no search contradicts.
+    fn is_met(&self, candidate: &Candidate) -> bool {
+        let mut demanded = self.demanded().into_iter();
+        demanded.all(|of| self.carries(candidate, of) == Some(Carries::Yes))
+            && self
+                .limit(candidate)
+                .is_none_or(|limit| limit.high.is_infinite() || limit.low >= self.fleet.headroom())
+    }
+
+    /// How many times the fleet a search found to be carried. Where the search did not end at the system, above its lower end
+    /// nothing is known.
+    fn limit(&self, candidate: &Candidate) -> Option<Range> {
+        let mut searches = self.searches.iter();
+        let search = searches.find(|search| search.system == candidate.system)?;
+        let times = |per_s: f64| per_s / self.fleet.busiest_per_s();
+        let is_limit = search.bound == LimitedBy::System;
+        let high = search.high.filter(|_| is_limit);
+        Some(Range {
+            low: times(search.low.unwrap_or(0.0)),
+            high: high.map_or(f64::INFINITY, times),
+        })
+    }
+
+    /// A figure of the fleet at its own load, of each trial that can be trusted.
+    fn figures(&self, candidate: &Candidate, figure: &str) -> Vec<f64> {
+        let Some(figure) = Figure::named(figure) else {
+            return Vec::new();
+        };
+        let trials = self.trials_of(candidate, Change::None).into_iter();
+        let valid = trials.filter(|trial| trial.verdict.status == Status::Valid);
+        let values = valid.filter_map(|trial| figure.value_in(trial, None, None).ok());
+        values.collect()
+    }
+
+    fn cost(&self, candidate: &Candidate) -> Option<MeanInterval> {
+        let figure = &Contest::CPU_PER_MESSAGE.figure().name;
+        MeanInterval::mean_of(&self.figures(candidate, figure))
+    }
+
+    fn mean_cost(&self, candidate: &Candidate) -> f64 {
+        self.cost(candidate).map_or(f64::INFINITY, |cost| cost.mean)
+    }
+
+    fn standing(&self, candidate: &Candidate) -> Standing {
+        let carried = self.fleet.headroom();
+        let limit = self.limit(candidate);
+        Standing {
+            headroom: Range {
+                low: limit.map_or(carried, |limit| limit.low.max(carried)),
+                high: limit.map_or(f64::INFINITY, |limit| limit.high),
+            },
+            cost: self.cost(candidate),
+        }
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        let met = self.keep(|one| self.is_met(one));
+        let standings: Vec<Standing> = met.iter().map(|one| self.standing(one)).collect();
+        let ranked = rank(&standings).into_iter();
+        let named = ranked.map(|(rank, n)| self.choice(rank, &met[n], &standings[n]));
+        named.collect()
+    }
+
+    fn choice(&self, rank: u32, candidate: &Candidate, standing: &Standing) -> Choice {
+        let trials = self.trials_of(candidate, Change::None);
+        let first = trials.first();
+        let microseconds = |ns: f64| ns / 1e3;
+        Choice {
+            rank,
+            system: candidate.system.clone(),
+            version: first
+                .map(|trial| trial.system.version.clone())
+                .filter(|version| !version.is_empty()),
+            repeats: trials.len() as u32,
+            headroom_at_least: standing.headroom.low,
+            headroom_at_most: Some(standing.headroom.high).filter(|high| high.is_finite()),
+            p99_ms: mean(self.figures(candidate, "latency.p99")).map(|ns| ns / 1e6),
+            cost_us: standing.cost.map(|cost| microseconds(cost.mean)),
+            cost_half_width_us: standing
+                .cost
+                .and_then(|cost| cost.half_width)
+                .map(microseconds),
+            memory_bytes: mean(self.figures(candidate, "system-memory")),
+            settings: format!(
+                "name = {:?}\n{}",
+                spelling(candidate.reliability),
+                as_toml(&self.fleet.settings(candidate.reliability))
+            ),
+            client: first.map_or(Vec::new(), |trial| trial.mappings.clone()),
+            server_files: Vec::new(),
+        }
+    }
+
+    /// The advice from all that was measured so far.
+    pub fn advice(&self) -> Advice {
+        let choices = self.choices();
+        let mut left_out = self.left_out.clone();
+        let mut undecided = Vec::new();
+        for candidate in &self.candidates {
+            if choices
+                .iter()
+                .any(|choice| choice.system == candidate.system)
+            {
+                continue;
+            }
+            match self.why_not(candidate) {
+                Ok(out) => left_out.push(out),
+                Err(because) => undecided.push(Undecided {
+                    system: candidate.system.clone(),
+                    because,
+                }),
+            }
+        }
+        Advice {
+            format: FORMAT.to_owned(),
+            fleet: self.fleet.name().to_owned(),
+            headroom: self.fleet.headroom(),
+            others: self.other_answers(&choices),
+            choices,
+            undecided,
+            left_out,
+            remarks: self.fleet.remarks(),
+            not_measured: self.not_measured(),
+        }
+    }
+
+    /// Why a candidate is not among the choices: what it does not carry, or else why that cannot be told.
+    fn why_not(&self, candidate: &Candidate) -> Result<LeftOut, String> {
+        for change in self.demanded() {
+            let carries = self.carries(candidate, change);
+            let because = || self.reason(candidate, change);
+            match carries {
+                Some(Carries::Yes) => {}
+                Some(Carries::No) => {
+                    return Ok(LeftOut {
+                        system: candidate.system.clone(),
+                        why: match change {
+                            Change::None => WhyOut::FleetNotCarried,
+                            _ => WhyOut::HeadroomNotCarried,
+                        },
+                        asked: change.describe(),
+                        because: because(),
+                    });
+                }
+                Some(Carries::CannotTell) => {
+                    return Err(format!("{}: {}", change.describe(), because()));
+                }
+                None => return Err(format!("{} was not measured", change.describe())),
+            }
+        }
+        let limit = self.limit(candidate).map_or(0.0, |limit| limit.low);
+        Err(format!(
+            "{} times the fleet was carried, and a search is sure of {} times only",
+            self.fleet.headroom(),
+            pubgauge_quantities::shown::brief(limit)
+        ))
+    }
+
+    /// The sentence of the repeat that decided.
+    fn reason(&self, candidate: &Candidate, change: Change) -> String {
+        let cell = Cell::from_repeats(self.trials_of(candidate, change));
+        let judgement = Judgement::new(&cell, &self.criteria);
+        let Some(decisive) = judgement.decisive() else {
+            return "nothing was asked of it".to_owned();
+        };
+        match &decisive.demand {
+            Some((spec, _)) if !decisive.is_by_verdict() => {
+                let value = spec.catalogued_figure().and_then(|figure| {
+                    let flow = spec.filter.flow.as_deref();
+                    figure.value_in(decisive.trial, flow, None).ok()
+                });
+                let value = value.map_or("not known".to_owned(), |value| spec.format_value(value));
+                format!(
+                    "{} is {value}, asked for: {} {}",
+                    spec.figure,
+                    spec.comparison,
+                    spec.limit()
+                )
+            }
+            _ => {
+                let reasons = &decisive.trial.verdict.reasons;
+                reasons
+                    .first()
+                    .map_or("no reason".to_owned(), |reason| reason.text.clone())
+            }
+        }
+    }
+
+    fn other_answers(&self, choices: &[Choice]) -> Vec<OtherFleet> {
+        let named = choices.iter().take(MOST_CHOICES);
+        let each = named.flat_map(|choice| {
+            let of = self
+                .candidates
+                .iter()
+                .find(|one| one.system == choice.system);
+            let changes = Change::OTHERS.into_iter();
+            changes.filter_map(move |change| {
+                Some(OtherFleet {
+                    change,
+                    system: choice.system.clone(),
+                    carries: self.carries(of?, change)?,
+                })
+            })
+        });
+        each.collect()
+    }
+
+    fn not_measured(&self) -> Vec<String> {
+        let skipped = self.skipped.iter().map(|(kind, because)| {
+            let what = match kind {
+                StepKind::Fleet => "the fleet",
+                StepKind::Headroom => "the headroom",
+                StepKind::Confirm => "repeats, without which costs are not told apart",
+                StepKind::Limit => "how far each goes",
+                StepKind::Others => "other fleets",
+            };
+            format!("{what} ({because})")
+        });
+        let devices = Change::Devices(10.0);
+        let too_many = (!self.fleet.grows_by_devices(10.0)
+            && self.done.contains(&StepKind::Others))
+        .then(|| {
+            format!(
+                "{}: more connections than a process here can have",
+                devices.describe()
+            )
+        });
+        skipped.chain(too_many).collect()
+    }
+}
+
+/// Trials of one load on one system.
+fn key(trial: &Trial) -> (String, String) {
+    (trial.system.name.clone(), trial.workload.name.clone())
+}

@@ -1,0 +1,29 @@
+//! Advice: which middleware carries a fleet of devices, with how much to spare, and at what cost.
+//!
+//! A [`Fleet`] is what devices and applications do, in their own words, and what must hold. It asks promises of a system
+//! ([`Promise`]), which are shown on the running system, and becomes studies ([`Fleet::study`]), which are measured. An
+//! [`Adviser`] says which step comes next, takes what the step measured, and concludes. Pure: whoever asks it runs the
+//! steps, and whatever it names was measured.
+
+#![forbid(unsafe_code)]
+
+mod adviser;
+mod answer;
+mod change;
+mod fleet;
+mod promises;
+mod rank;
+mod screen;
+mod step;
+mod study;
+
+pub use adviser::Adviser;
+pub use answer::{Advice, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut, schema};
+pub use change::Change;
+pub use fleet::{
+    ApplicationsFile, CommandsFile, Delivery, DevicesFile, Fleet, FleetFile, Hears, MachineFile,
+    MustFile, OfflineFile, Survives, fleet_schema,
+};
+pub use promises::Promise;
+pub use screen::render;
+pub use step::{Candidate, Step, StepKind};

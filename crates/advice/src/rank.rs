@@ -1,0 +1,124 @@
+//! The order of systems that carry a fleet: more headroom first, then less cost; those that figures do not tell apart share
+//! a rank.
+
+use pubgauge_quantities::stats::MeanInterval;
+
+/// A range that a value lies in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Range {
+    pub low: f64,
+    /// Infinite where only a lower bound is known.
+    pub high: f64,
+}
+
+impl Range {
+    /// Whether both may be the same value.
+    fn overlaps(self, other: Range) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// The figures that rank a system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// How many times the fleet it carries.
+    pub headroom: Range,
+    /// Processor time of client and system for a delivery, ns; `None` where the system is out of sight.
+    pub cost: Option<MeanInterval>,
+}
+
+impl Standing {
+    /// The range of the cost. Two repeats say nothing about how far apart further ones lie.
+    fn cost_range(&self) -> Range {
+        let known = self.cost.filter(|cost| cost.half_width.is_some());
+        known.map_or(
+            Range {
+                low: 0.0,
+                high: f64::INFINITY,
+            },
+            |cost| Range {
+                low: cost.low(),
+                high: cost.high(),
+            },
+        )
+    }
+
+    fn mean_cost(&self) -> f64 {
+        self.cost.map_or(f64::INFINITY, |cost| cost.mean)
+    }
+}
+
+/// The rank of each, from 1, and within a rank the order in which they are named: the cheapest first.
+pub(crate) fn rank(standings: &[Standing]) -> Vec<(u32, usize)> {
+    let mut left: Vec<usize> = (0..standings.len()).collect();
+    let mut ranked = Vec::new();
+    let mut rank = 1;
+    while !left.is_empty() {
+        let of = |n: &usize| &standings[*n];
+        let most = left.iter().map(|n| of(n).headroom.low).fold(0.0, f64::max);
+        let widest = left.iter().filter(|n| of(n).headroom.low >= most);
+        // Of several with the same lower end the one that is known best.
+        let high = widest
+            .map(|n| of(n).headroom.high)
+            .fold(f64::INFINITY, f64::min);
+        let top = Range { low: most, high };
+        let roomy = left.iter().filter(|n| of(n).headroom.overlaps(top));
+        let cheapest = roomy.min_by(|a, b| of(a).mean_cost().total_cmp(&of(b).mean_cost()));
+        let Some(cheapest) = cheapest.copied() else {
+            break;
+        };
+        let cost = standings[cheapest].cost_range();
+        let is_alike =
+            |n: &usize| of(n).headroom.overlaps(top) && of(n).cost_range().overlaps(cost);
+        let (mut alike, others): (Vec<usize>, Vec<usize>) = left.iter().partition(|n| is_alike(n));
+        alike.sort_by(|a, b| of(a).mean_cost().total_cmp(&of(b).mean_cost()));
+        ranked.extend(alike.into_iter().map(|n| (rank, n)));
+        left = others;
+        rank += 1;
+    }
+    ranked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(low: f64, high: f64, costs: &[f64]) -> Standing {
+        Standing {
+            headroom: Range { low, high },
+            cost: MeanInterval::mean_of(costs),
+        }
+    }
+
+    #[test]
+    fn more_headroom_comes_first_then_less_cost_and_what_cannot_be_told_apart_shares_a_rank() {
+        let cheap = [10.0, 10.1, 9.9];
+        let dear = [20.0, 20.2, 19.8];
+        let all = [
+            standing(4.0, 5.0, &cheap),
+            standing(30.0, 40.0, &dear),
+            standing(35.0, 38.0, &cheap),
+            standing(36.0, 37.0, &[10.05, 10.0, 10.1]),
+        ];
+        assert_eq!(rank(&all), [(1, 2), (1, 3), (2, 1), (3, 0)]);
+    }
+
+    #[test]
+    fn a_lower_bound_is_not_behind_a_limit_above_it() {
+        let costs = [10.0, 10.1, 9.9];
+        let all = [
+            standing(3.0, f64::INFINITY, &costs),
+            standing(8.0, 9.0, &costs),
+        ];
+        assert_eq!(rank(&all), [(1, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn two_repeats_separate_no_costs() {
+        let all = [
+            standing(3.0, f64::INFINITY, &[10.0, 10.1]),
+            standing(3.0, f64::INFINITY, &[20.0, 20.1]),
+        ];
+        assert_eq!(rank(&all), [(1, 0), (1, 1)]);
+    }
+}

@@ -1,0 +1,91 @@
+//! One study of an advice, and who is measured in it.
+
+use pubgauge_driver::Reliability;
+use pubgauge_quantities::lists::unique;
+
+use crate::change::Change;
+use crate::fleet::Fleet;
+
+/// A system that keeps its promises, with the reliability that gives the delivery asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The system, with its variant.
+    pub system: String,
+    /// One of [`Fleet::reliabilities`].
+    pub reliability: Reliability,
+}
+
+/// The steps, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepKind {
+    /// The fleet once, on every candidate.
+    Fleet,
+    /// As many times the fleet as is asked for, once.
+    Headroom,
+    /// Both twice more, in turns.
+    Confirm,
+    /// The limit.
+    Limit,
+    /// Other fleets, once.
+    Others,
+}
+
+impl StepKind {
+    pub(crate) const ALL: [StepKind; 5] = [
+        StepKind::Fleet,
+        StepKind::Headroom,
+        StepKind::Confirm,
+        StepKind::Limit,
+        StepKind::Others,
+    ];
+
+    /// The name of its study and folder.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepKind::Fleet => "1-fleet",
+            StepKind::Headroom => "2-headroom",
+            StepKind::Confirm => "3-confirm",
+            StepKind::Limit => "4-limit",
+            StepKind::Others => "5-others",
+        }
+    }
+}
+
+/// One study to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The step.
+    pub kind: StepKind,
+    /// The fleets that are measured, as they differ from the one described.
+    pub changes: Vec<Change>,
+    /// The systems that are measured.
+    pub candidates: Vec<Candidate>,
+    /// Repeats of each.
+    pub repeats: u32,
+    /// Seconds that a search may take.
+    pub search_s: u64,
+}
+
+impl Step {
+    /// The name of its study.
+    pub fn study_name(&self, fleet: &Fleet) -> String {
+        format!("{}-{}", fleet.name(), self.kind.name())
+    }
+
+    /// The reliabilities of its candidates.
+    pub(crate) fn reliabilities(&self) -> Vec<Reliability> {
+        unique(self.candidates.iter().map(|of| of.reliability))
+    }
+
+    /// Its work, as part of a sentence.
+    pub fn describe(&self) -> String {
+        let systems = pubgauge_quantities::shown::so_many(self.candidates.len() as u64, "system");
+        match self.kind {
+            StepKind::Fleet => format!("the fleet itself, on {systems}"),
+            StepKind::Headroom => format!("{}, on {systems}", self.changes[0].describe()),
+            StepKind::Confirm => format!("repeats in turns, on {systems}"),
+            StepKind::Limit => format!("the limit of {systems}"),
+            StepKind::Others => format!("other fleets, on {systems}"),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The studies that a fleet becomes.
+
+use std::fmt::Write as _;
+
+use pubgauge_driver::{Reliability, Settings};
+use pubgauge_quantities::shown;
+
+use crate::change::Change;
+use crate::fleet::{ApplicationsFile, DevicesFile, Fleet, Hears, OfflineFile};
+use crate::step::Step;
+
+/// Most devices with connections of their own: each is a descriptor of the client and one of the server.
+const MOST_DEVICES: f64 = 15_000.0;
+/// Fewer messages a second than this take too long to tell a percentile of: fleets are sped up to it.
+const LEAST_PER_S: f64 = 50.0;
+/// Longest absence, and longest return from one, that is measured as it is; longer ones are cut to this.
+const LONGEST_ABSENCE_S: f64 = 10.0;
+/// Seconds of a measurement without absences.
+const MEASURE_S: f64 = 15.0;
+/// Seconds before devices leave, and after they are back.
+const AROUND_ABSENCE_S: f64 = 8.0;
+/// The time in which devices are back where the fleet does not say.
+const BACK_S: f64 = 5.0;
+
+const SECOND: f64 = 1e9;
+
+impl Fleet {
+    /// The study of a step, as a file.
+    pub fn study(&self, step: &Step) -> String {
+        let mut out = format!("name = {:?}\n", step.study_name(self));
+        let systems: Vec<&str> = step
+            .candidates
+            .iter()
+            .map(|of| of.system.as_str())
+            .collect();
+        let _ = writeln!(out, "systems = {systems:?}\nrepeats = {}\n", step.repeats);
+        let _ = writeln!(out, "[client]\npacing-within = \"1ms\"\n");
+        if let Some(machine) = self.file.must.machine {
+            let _ = writeln!(out, "[testbed.limits]\ncores = {:?}", machine.cores);
+            if let Some(memory) = machine.memory {
+                let _ = writeln!(out, "memory = \"{}MiB\"", memory.0 >> 20);
+            }
+            out.push('\n');
+        }
+        if step.changes == [Change::Limit] {
+            let _ = writeln!(
+                out,
+                "[search]\nbudget = \"{}s\"\nconfirm = \"20s\"\n",
+                step.search_s
+            );
+        }
+        for reliability in step.reliabilities() {
+            self.write_settings(&mut out, reliability);
+        }
+        for &change in &step.changes {
+            for reliability in step.reliabilities() {
+                let of = step
+                    .candidates
+                    .iter()
+                    .filter(|of| of.reliability == reliability);
+                let systems: Vec<&str> = of.map(|of| of.system.as_str()).collect();
+                self.write_workload(&mut out, change, reliability, &systems);
+            }
+        }
+        for kind in &self.file.devices {
+            if let Some(within) = kind.fresh_within {
+                let _ = writeln!(
+                    out,
+                    "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"{}ns\"\nflow = {:?}\n",
+                    within.0, kind.name
+                );
+            }
+        }
+        out
+    }
+
+    fn write_settings(&self, out: &mut String, reliability: Reliability) {
+        let _ = writeln!(out, "[[settings]]\nname = {:?}", spelling(reliability));
+        out.push_str(&as_toml(&self.settings(reliability)));
+        out.push('\n');
+    }
+
+    fn write_workload(
+        &self,
+        out: &mut String,
+        change: Change,
+        reliability: Reliability,
+        systems: &[&str],
+    ) {
+        let settings = spelling(reliability);
+        let is_usual = reliability == self.reliabilities()[0];
+        // Two workloads of a study differ in their names.
+        let suffix = if is_usual { "" } else { "-otherwise" };
+        let _ = writeln!(
+            out,
+            "[[workload]]\nname = \"{}{suffix}\"\nsystems = {systems:?}\nsettings = [{settings:?}]",
+            change.workload()
+        );
+        let _ = writeln!(out, "phases = {{ {} }}\n", self.phases(change));
+        for kind in &self.file.devices {
+            self.write_devices(out, kind, change);
+        }
+        for application in &self.file.applications {
+            self.write_application(out, application);
+        }
+    }
+
+    fn phases(&self, change: Change) -> String {
+        let ready = "ready-within = \"2min\", drain-within = \"30s\"";
+        if change == Change::Limit {
+            return format!("{ready}, measure = \"5s\", warm-up = \"1s\"");
+        }
+        let absences = self.file.devices.iter().filter_map(|kind| kind.offline);
+        let longest = absences.map(|offline| absence(offline).iter().sum::<f64>());
+        let measure = longest
+            .map(|absent| absent + 2.0 * AROUND_ABSENCE_S)
+            .fold(MEASURE_S, f64::max);
+        format!("{ready}, measure = \"{measure}s\"")
+    }
+
+    fn write_devices(&self, out: &mut String, kind: &DevicesFile, change: Change) {
+        let count = self.devices(kind, change);
+        let _ = writeln!(out, "[[workload.flow]]\nname = {:?}", kind.name);
+        let _ = writeln!(
+            out,
+            "publishers = {count}\npublish-as = \"{}-devices\"",
+            kind.name
+        );
+        let _ = writeln!(out, "topic = \"{}/{{device}}/value\"", kind.name);
+        let _ = writeln!(out, "dimensions = {{ device = {count} }}");
+        match self.first_hearing(kind) {
+            Some(app) => {
+                let _ = writeln!(out, "subscribers = {}", app.count);
+                if let Some(filter) = filter(kind, app.hears) {
+                    let _ = writeln!(out, "subscribe = {filter:?}");
+                }
+            }
+            None => out.push_str("subscribers = 0\n"),
+        }
+        let is_sought = change == Change::Limit && kind.name == self.busiest().name;
+        let rate = self.sent_per_s(kind, change);
+        if is_sought {
+            out.push_str("rate = \"find\"\n");
+        } else {
+            let _ = writeln!(out, "rate = \"{rate:.6}/s\"");
+        }
+        let _ = writeln!(
+            out,
+            "payload = \"{}B\"",
+            self.payload(kind.payload.0, change)
+        );
+        if let Some(offline) = kind.offline.filter(|_| change != Change::Limit) {
+            let [away, back] = absence(offline);
+            let _ = writeln!(
+                out,
+                "presence = {{ of = \"publishers\", online = \"{AROUND_ABSENCE_S}s\", offline = \"{away}s\", \
+                 back-within = \"{back}s\" }}"
+            );
+        }
+        out.push('\n');
+        self.write_commands(out, kind, change, count);
+    }
+
+    fn write_commands(&self, out: &mut String, kind: &DevicesFile, change: Change, count: u64) {
+        let Some(commands) = kind.commands else {
+            return;
+        };
+        let per_s = SECOND / commands.every.0 as f64 * self.speed_up() * factor_of_rate(change);
+        let size = commands.payload.map_or(64, |size| size.0);
+        let _ = writeln!(out, "[[workload.flow]]\nname = \"{}-commands\"", kind.name);
+        let _ = writeln!(
+            out,
+            "publishers = 1\nsubscribers = {count}\ntopics = {count}"
+        );
+        let _ = writeln!(out, "subscribe-as = \"{}-devices\"", kind.name);
+        let _ = writeln!(out, "rate = \"{per_s:.6}/s\"");
+        let _ = writeln!(out, "payload = \"{}B\"", self.payload(size, change));
+        if commands.answered {
+            out.push_str("exchange = \"ping-pong\"\n");
+        }
+        out.push('\n');
+    }
+
+    /// Applications that share, and all but the first kind that hear all of some devices, only subscribe.
+    fn write_application(&self, out: &mut String, application: &ApplicationsFile) {
+        for kind in &self.file.devices {
+            let is_first = self
+                .first_hearing(kind)
+                .is_some_and(|app| app.name == application.name);
+            if is_first || !Fleet::hears(application, kind) {
+                continue;
+            }
+            let filter = filter(kind, application.hears).unwrap_or_else(|| {
+                // Of several kinds of applications with single topics each hears all that the first one does.
+                format!("{}/+/value", kind.name)
+            });
+            let filter = if application.share {
+                format!("$share/{}/{filter}", application.name)
+            } else {
+                filter
+            };
+            let _ = writeln!(
+                out,
+                "[[workload.flow]]\nname = \"{}-{}\"\npublishers = 0\nsubscribers = {}\nsubscribe = {filter:?}\n",
+                application.name, kind.name, application.count
+            );
+        }
+    }
+
+    /// The first kind of applications each of which hears all of these devices.
+    fn first_hearing(&self, kind: &DevicesFile) -> Option<&ApplicationsFile> {
+        let mut applications = self.file.applications.iter();
+        applications.find(|app| !app.share && Fleet::hears(app, kind))
+    }
+
+    /// Devices of a kind that a changed fleet has.
+    pub(crate) fn devices(&self, kind: &DevicesFile, change: Change) -> u64 {
+        let times = match change {
+            Change::Devices(times) => times,
+            Change::Headroom(times) if self.grows_by_devices(times) => times,
+            _ => 1.0,
+        };
+        (f64::from(kind.count) * times).ceil() as u64
+    }
+
+    /// Whether so many times the fleet has more devices; else its devices send more often.
+    pub(crate) fn grows_by_devices(&self, times: f64) -> bool {
+        let all: u32 = self.file.devices.iter().map(|kind| kind.count).sum();
+        f64::from(all) * times <= MOST_DEVICES
+    }
+
+    /// Messages a second of a kind in a changed fleet.
+    fn sent_per_s(&self, kind: &DevicesFile, change: Change) -> f64 {
+        let rate = Fleet::rate(kind) * self.speed_up();
+        let devices = self.devices(kind, change) as f64 / f64::from(kind.count);
+        match change {
+            Change::Headroom(times) => rate * times,
+            change => rate * devices * factor_of_rate(change),
+        }
+    }
+
+    /// Messages a second of the kind that sends the most, as the fleet is measured.
+    pub(crate) fn busiest_per_s(&self) -> f64 {
+        self.sent_per_s(self.busiest(), Change::None)
+    }
+
+    fn payload(&self, bytes: u64, change: Change) -> u64 {
+        match change {
+            Change::Payload(times) => (bytes as f64 * times) as u64,
+            _ => bytes,
+        }
+    }
+
+    /// How many times as often as in the fleet messages are sent, because so few tell nothing within minutes.
+    pub(crate) fn speed_up(&self) -> f64 {
+        let all: f64 = self.file.devices.iter().map(Fleet::rate).sum();
+        (LEAST_PER_S / all).max(1.0)
+    }
+
+    /// In which ways what is measured differs from the fleet, in sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let times = self.speed_up();
+        if times > 1.0 {
+            let all: f64 = self.file.devices.iter().map(Fleet::rate).sum();
+            remarks.push(format!(
+                "the fleet sends {}, too few to tell a percentile of within minutes: it is measured with {} times as many",
+                shown::rate(all),
+                shown::brief(times)
+            ));
+        }
+        if !self.grows_by_devices(self.headroom()) {
+            remarks.push(format!(
+                "{} times the devices are more connections than a process here can have: the same devices send {} times as often",
+                self.headroom(),
+                self.headroom()
+            ));
+        }
+        for kind in &self.file.devices {
+            let Some(offline) = kind.offline else {
+                continue;
+            };
+            let [away, back] = absence(offline);
+            if away < seconds(offline.away) {
+                let waiting = if kind.commands.is_some() {
+                    "; commands that wait for longer were not measured"
+                } else {
+                    ""
+                };
+                remarks.push(format!(
+                    "{}: an absence of {} is measured as one of {away} s{waiting}",
+                    kind.name, offline.away
+                ));
+            }
+            if offline
+                .back_within
+                .is_some_and(|within| back < seconds(within))
+            {
+                remarks.push(format!(
+                    "{}: all come back within {back} s, which is harder than what is asked for",
+                    kind.name
+                ));
+            }
+        }
+        remarks
+    }
+}
+
+/// How many times as often messages come.
+fn factor_of_rate(change: Change) -> f64 {
+    match change {
+        Change::Headroom(times) | Change::Rate(times) => times,
+        _ => 1.0,
+    }
+}
+
+/// Seconds of an absence and of the return from it, as they are measured.
+fn absence(offline: OfflineFile) -> [f64; 2] {
+    let back = offline.back_within.map_or(BACK_S, seconds);
+    [seconds(offline.away), back].map(|s| s.min(LONGEST_ABSENCE_S))
+}
+
+fn seconds(span: pubgauge_quantities::Span) -> f64 {
+    span.0 as f64 / SECOND
+}
+
+/// The filter of an application; `None`: the topics are dealt out.
+fn filter(kind: &DevicesFile, hears: Hears) -> Option<String> {
+    match hears {
+        Hears::Exact => None,
+        Hears::Below => Some(format!("{}/#", kind.name)),
+        Hears::ByLevel => Some(format!("{}/+/value", kind.name)),
+    }
+}
+
+/// The name of a variant of the settings.
+pub(crate) fn spelling(reliability: Reliability) -> String {
+    pubgauge_driver::spelt(&Some(reliability)).unwrap_or_default()
+}
+
+/// Settings as keys of a study file: plain values alone.
+pub(crate) fn as_toml(settings: &Settings) -> String {
+    let lines = Settings::NAMES.iter().filter_map(|name| {
+        let value = settings.value_of(name);
+        match value.as_str() {
+            "default" => None,
+            "true" | "false" => Some(format!("{name} = {value}\n")),
+            _ => Some(format!("{name} = {value:?}\n")),
+        }
+    });
+    lines.collect()
+}

@@ -1,0 +1,5 @@
+//! Advice over planted systems, and fleets as they are read.
+
+mod files;
+mod long;
+mod truth;

@@ -1,0 +1,110 @@
+//! The page for a decision: on one sheet, readable, and nothing of a fleet's text runs in it.
+
+use pubgauge_advice::{Advice, Change, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut};
+use pubgauge_conclusions::Carries;
+use pubgauge_driver::Mapping;
+use pubgauge_report::advice_page;
+
+use crate::chromium::Browser;
+
+const STARTED: &str = "2026-11-28T10:00:00Z";
+
+const FLEET: &str =
+    "name = \"meters\"\n[[devices]]\ncount = 5000\nevery = \"30s\"\npayload = \"120B\"\n";
+
+fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Choice {
+    Choice {
+        rank,
+        system: system.into(),
+        version: Some("2.0.11".into()),
+        repeats: 3,
+        headroom_at_least: 12.0,
+        headroom_at_most: at_most,
+        p99_ms: Some(1.25),
+        cost_us: Some(21.5),
+        cost_half_width_us: Some(0.4),
+        memory_bytes: Some(8.2e6),
+        settings: "name = \"at-least-once\"\nreliability = \"at-least-once\"\n".into(),
+        client: vec![Mapping {
+            setting: "reliability".into(),
+            value: "at-least-once".into(),
+            native: "QoS 1 published, QoS 1 subscribed".into(),
+            ..Mapping::default()
+        }],
+        server_files: vec![format!("{system}.conf")],
+    }
+}
+
+pub fn sample() -> Advice {
+    Advice {
+        format: FORMAT.into(),
+        fleet: "meters".into(),
+        headroom: 3.0,
+        choices: vec![
+            choice(1, "mosquitto", Some(14.0)),
+            choice(1, "hivemq", None),
+            choice(2, "rabbitmq", Some(4.0)),
+        ],
+        undecided: vec![Undecided {
+            system: "artemis".into(),
+            because: "3 times the fleet: other programs used 1.9 of 2 processors".into(),
+        }],
+        left_out: vec![LeftOut {
+            system: "zeromq-direct".into(),
+            why: WhyOut::Lacks,
+            asked: "delivery = \"at-least-once\"".into(),
+            because: "ZeroMQ PUB/SUB has no acknowledgements".into(),
+        }],
+        others: vec![OtherFleet {
+            change: Change::Rate(10.0),
+            system: "mosquitto".into(),
+            carries: Carries::Yes,
+        }],
+        remarks: vec!["readings: an absence of 8h is measured as one of 10 s".into()],
+        not_measured: vec!["10 times the devices".into()],
+    }
+}
+
+#[test]
+fn a_decision_is_on_one_sheet() {
+    let mut browser = Browser::start();
+    browser.media("", "light");
+    browser.open(&advice_page(&sample(), STARTED, FLEET));
+    let pdf = browser.pdf();
+    let count = |what: &[u8]| pdf.windows(what.len()).filter(|w| *w == what).count();
+    assert_eq!(count(b"/Type /Page") - count(b"/Type /Pages"), 1);
+    let words = browser.eval("document.body.innerText");
+    let words = words.as_str().expect("text");
+    for part in [
+        "Which middleware for meters?",
+        "3 times the fleet · 5 systems, 3 carry it",
+        "12 to 14",
+        "12 or more",
+        "21.5 ±0.4 us",
+        "10 times as often: mosquitto yes",
+        "QoS 1 published, QoS 1 subscribed",
+        "ZeroMQ PUB/SUB has no acknowledgements",
+        "an absence of 8h is measured as one of 10 s",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
+}
+
+#[test]
+fn the_text_of_a_fleet_runs_nothing() {
+    let hostile = "# </pre><script>document.title = 'broken out'</script>\n";
+    let mut advice = sample();
+    advice.left_out[0].because = "<img src=x onerror=\"document.title='broken out'\">".into();
+    let mut browser = Browser::start();
+    browser.open(&advice_page(&advice, STARTED, hostile));
+    let title = browser.eval("document.title");
+    assert!(
+        title
+            .as_str()
+            .expect("text")
+            .starts_with("Which middleware"),
+        "{title}"
+    );
+    assert_eq!(browser.eval("document.querySelectorAll('img').length"), 0);
+}
