@@ -106,7 +106,8 @@ impl Adviser {
             });
         }
         let searches = candidates.len().max(1) as f64;
-        let search_s = ((left_s / searches) as u64).min(LONGEST_SEARCH_S);
+        // Servers start and stop besides.
+        let search_s = ((left_s / searches / 1.5) as u64).min(LONGEST_SEARCH_S);
         (!candidates.is_empty() && !changes.is_empty()).then_some(Step {
             kind,
             changes,
