@@ -1,6 +1,10 @@
 //! The description of a run before its first trial.
 
+use std::collections::BTreeMap;
+
+use pubgauge_conclusions::claims::rule_words;
 use pubgauge_figures::model::{Machine, StudyInfo, UnsupportedCell};
+use pubgauge_figures::rule::Claim;
 use pubgauge_results::store::NewRun;
 use pubgauge_runner::trial::now;
 use pubgauge_study::{Plan, without_claims};
@@ -36,12 +40,19 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
             unsupported: unsupported.collect(),
             capabilities: capabilities::of_plan(prepared),
             recordings: plan.recordings.clone(),
+            claim_rules: rules(&plan.claims),
             scale: plan.scale.clone(),
             until_decided_s: None,
             seed: plan.seed,
             cut_off: true,
         },
     }
+}
+
+/// The rule of each claim in words, by the claim's name.
+fn rules(claims: &[Claim]) -> BTreeMap<String, String> {
+    let rule = |claim: &Claim| (claim.id.clone(), rule_words(claim));
+    claims.iter().map(rule).collect()
 }
 
 /// The plan of a run, with the readings that it replays, and the claims that it is judged by.
@@ -85,6 +96,7 @@ pub fn machine(calibration: Option<Value>) -> Machine {
         max_open_files: facts.max_open_files,
         load_average_1min: load_average(),
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),
+        pubgauge_commit: option_env!("PUBGAUGE_COMMIT").unwrap_or_default().into(),
         calibration,
     }
 }

@@ -1,5 +1,6 @@
 //! Whether a quantity lies in a range, or those of a curve do together.
 
+use pubgauge_quantities::shown::number;
 use pubgauge_quantities::stats::{Estimate, one_of};
 
 use crate::finding::{Finding, Lack, Outcome, Tells, TurningPoint, named};
@@ -58,31 +59,64 @@ impl Ways {
 /// How a quantity is shown: its estimate as it was judged, a logarithm or plain.
 pub type Show<'a> = &'a dyn Fn(f64) -> String;
 
-/// The judge of one point: the quantity lies between `low` and `high` (either may be infinite).
+/// Where a quantity must lie: between `low` and `high` (either may be infinite), as it is judged, a logarithm or plain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    pub low: f64,
+    pub high: f64,
+    /// How far on either side of an end is a tie with it.
+    pub margin: f64,
+}
+
+impl From<(f64, f64)> for Demand {
+    fn from((low, high): (f64, f64)) -> Demand {
+        Demand {
+            low,
+            high,
+            margin: 0.0,
+        }
+    }
+}
+
+impl Demand {
+    /// Where all of an interval lies that holds.
+    fn surely(self) -> (f64, f64) {
+        (self.low + self.margin, self.high - self.margin)
+    }
+
+    /// Beyond which all of an interval lies that fails.
+    fn at_all(self) -> (f64, f64) {
+        (self.low - self.margin, self.high + self.margin)
+    }
+
+    /// Whether an interval lies beside one of the ends, so that more repeats would show a tie.
+    fn ties(self, (from, to): (f64, f64)) -> bool {
+        let beside = |end: f64| from >= end - self.margin && to <= end + self.margin;
+        self.margin > 0.0 && (beside(self.low) || beside(self.high))
+    }
+}
+
+/// The judge of one point: the quantity lies where it is demanded to.
 ///
-/// It holds if its whole interval does, fails if its whole interval lies on one side outside, and is
-/// undecided otherwise.
-pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Show<'_>) -> Finding {
+/// It holds if its whole interval does, by the margin of a tie; it fails if its whole interval lies on one side outside,
+/// by that margin; it is undecided otherwise.
+pub fn inside(
+    estimate: &Estimate,
+    demand: impl Into<Demand>,
+    ways: Ways,
+    show: Show<'_>,
+) -> Finding {
+    let demand = demand.into();
+    let (low, high) = demand.surely();
+    let (least_low, most_high) = demand.at_all();
     let (from, to) = estimate.interval(ways.hold);
     let (least, most) = estimate.interval(ways.fail);
     let middle = estimate.middle();
-    // The middle of a limit with one end is that end.
-    let end = |end: f64, or: &str| {
-        if end == middle {
-            or.to_owned()
-        } else {
-            format!("({} {or})", show(end))
-        }
+    let shown = show(middle);
+    let found = |outcome, a, b| {
+        let ends = ends_in_words(middle, (a, b), show);
+        Finding::new(outcome, "", format!("{shown} {ends}"))
     };
-    let (shown, ends) = (show(middle), |a: f64, b: f64| {
-        match (a.is_finite(), b.is_finite()) {
-            (true, true) => format!("({} to {})", show(a), show(b)),
-            (true, false) => end(a, "or more"),
-            (false, true) => end(b, "or less"),
-            (false, false) => "(no bound)".to_owned(),
-        }
-    });
-    let found = |outcome, a, b| Finding::new(outcome, "", format!("{shown} {}", ends(a, b)));
     let turned = |limit: f64, half: f64| {
         limit.is_finite().then(|| TurningPoint {
             words: format!("{} instead of {shown}", show(limit)),
@@ -107,42 +141,81 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
             ..found(Outcome::Holds, from, to)
         };
     }
-    if most < low || least > high {
-        let limit = if most < low { low } else { high };
+    if most < least_low || least > most_high {
+        let limit = if most < least_low {
+            least_low
+        } else {
+            most_high
+        };
         return Finding {
             turn: turned(limit, (most - least) / 2.0),
             ..found(Outcome::DoesNotHold, least, most)
         };
     }
+    if demand.ties((from, to)) {
+        let percent = number(100.0 * demand.margin.exp_m1());
+        let open = found(Outcome::CannotTell, from, to);
+        return Finding {
+            reason: format!("{}: a tie within {percent} %", open.ours),
+            ..open
+        };
+    }
+    Finding {
+        tells: foreseen(estimate, demand, ways),
+        ..found(Outcome::CannotTell, from, to)
+    }
+}
+
+/// The ends of an interval in words, of which either may be open.
+fn ends_in_words(middle: f64, (from, to): (f64, f64), show: Show<'_>) -> String {
+    // The middle of a limit with one end is that end.
+    let end = |end: f64, or: &str| {
+        if end == middle {
+            or.to_owned()
+        } else {
+            format!("({} {or})", show(end))
+        }
+    };
+    match (from.is_finite(), to.is_finite()) {
+        (true, true) => format!("({} to {})", show(from), show(to)),
+        (true, false) => end(from, "or more"),
+        (false, true) => end(to, "or less"),
+        (false, false) => "(no bound)".to_owned(),
+    }
+}
+
+/// The outcome that more repeats would have of a quantity that is not decided.
+fn foreseen(estimate: &Estimate, demand: Demand, ways: Ways) -> Option<Tells> {
+    let (low, high) = demand.surely();
+    let (least_low, most_high) = demand.at_all();
+    let (from, to) = estimate.interval(ways.hold);
+    let (least, most) = estimate.interval(ways.fail);
+    let middle = estimate.middle();
     let is_inside = middle > low && middle < high;
     let distance = if is_inside {
         (middle - low).min(high - middle)
     } else {
-        (low - middle).max(middle - high)
+        (least_low - middle).max(middle - most_high)
     };
-    let ways = if is_inside { ways.hold } else { ways.fail };
     // With ever more repeats the known ends approach the middle; an end that is lacking does not.
     let known = |end: f64| end.is_finite();
     let tells = match is_inside {
         true => (low == f64::NEG_INFINITY || known(from)) && (high == f64::INFINITY || known(to)),
-        false if middle <= low => known(most),
-        false => known(least),
+        false if middle <= least_low => known(most),
+        false if middle >= most_high => known(least),
+        // Beside an end: it becomes a tie.
+        false => false,
     };
-    let repeats = tells
-        .then(|| estimate.repeats_for(distance, one_of(ways)))
-        .flatten();
-    let toward = if is_inside {
-        Outcome::Holds
+    let (outcome, ways) = if is_inside {
+        (Outcome::Holds, ways.hold)
     } else {
-        Outcome::DoesNotHold
+        (Outcome::DoesNotHold, ways.fail)
     };
-    Finding {
-        tells: repeats.map(|repeats| Tells {
-            outcome: Some(toward),
-            repeats,
-        }),
-        ..found(Outcome::CannotTell, from, to)
-    }
+    let repeats = estimate.repeats_for(distance, one_of(ways));
+    repeats.filter(|_| tells).map(|repeats| Tells {
+        outcome: Some(outcome),
+        repeats,
+    })
 }
 
 /// A point of an axis with what was estimated there, or why nothing was.
@@ -153,18 +226,19 @@ pub type Estimated = (String, Result<Estimate, Lack>);
 pub fn joint(
     whole: (String, Finding),
     points: &[Estimated],
-    range: (f64, f64),
+    demand: impl Into<Demand>,
     ways: Ways,
     show: Show<'_>,
 ) -> Finding {
+    let demand = demand.into();
     let known = points
         .iter()
         .filter_map(|(name, found)| Some((name, found.as_ref().ok()?)));
     let judged: Vec<(String, Finding, f64)> = known
         .map(|(name, estimate)| {
             let middle = estimate.middle();
-            let margin = (middle - range.0).min(range.1 - middle);
-            (name.clone(), inside(estimate, range, ways, show), margin)
+            let beyond = (middle - demand.low).min(demand.high - middle);
+            (name.clone(), inside(estimate, demand, ways, show), beyond)
         })
         .collect();
     let against: Vec<(String, Finding)> = judged

@@ -13,6 +13,8 @@ pub enum Outcome {
     InPart,
     /// It holds for some implementations, and not for others.
     Depends,
+    /// It does not hold here, and the version that it is about did it another way.
+    OfVersion,
     /// It does not hold here.
     DoesNotHold,
     /// It holds for what stands in for the system or the recording of the claim.
@@ -33,9 +35,14 @@ impl Outcome {
         match self {
             Outcome::Holds => Outcome::StandInHolds,
             Outcome::InPart | Outcome::Depends => Outcome::StandInInPart,
-            Outcome::DoesNotHold => Outcome::StandInDoesNotHold,
+            Outcome::DoesNotHold | Outcome::OfVersion => Outcome::StandInDoesNotHold,
             other => other,
         }
+    }
+
+    /// Whether it does not hold of what is here.
+    pub fn fails(self) -> bool {
+        matches!(self, Outcome::DoesNotHold | Outcome::OfVersion)
     }
 
     /// Whether it answers the claim.
@@ -50,6 +57,7 @@ impl fmt::Display for Outcome {
             Outcome::Holds => "holds",
             Outcome::InPart => "holds in part",
             Outcome::Depends => "depends on the implementation",
+            Outcome::OfVersion => "true of its version",
             Outcome::DoesNotHold => "does not hold",
             Outcome::StandInHolds => "stand-in holds",
             Outcome::StandInInPart => "stand-in holds in part",

@@ -32,9 +32,22 @@ const FEWEST_DECIDED: usize = 6;
 /// Where a side has several implementations, the claim is judged for each combination of them: all agree, or it
 /// depends on them.
 pub fn judge(claim: &Claim, run: &MeasuredRun<'_>) -> Finding {
-    if let Some(why) = lacking(claim, run) {
-        return Finding::new(Outcome::NotApplicable, why, "");
+    let mut finding = match lacking(claim, run) {
+        Some(lacking) => lacking.into(),
+        None => judged(claim, run),
+    };
+    if claim.stand_in.is_some() {
+        finding.outcome = finding.outcome.of_stand_in();
     }
+    if let (false, Some(by)) = (finding.outcome.is_answer(), &claim.told_by) {
+        let gap = if finding.reason.is_empty() { "" } else { "; " };
+        finding.reason.push_str(&format!("{gap}would tell: {by}"));
+    }
+    finding
+}
+
+/// A claim that is applicable.
+fn judged(claim: &Claim, run: &MeasuredRun<'_>) -> Finding {
     let chosen = combinations(claim);
     let judged = |ways: Ways| -> Vec<(String, Finding)> {
         let one = |choice: &Choice| {
@@ -45,22 +58,36 @@ pub fn judge(claim: &Claim, run: &MeasuredRun<'_>) -> Finding {
         };
         chosen.iter().map(one).collect()
     };
-    let mut finding = match &judged(Ways::ONE)[..] {
+    let found = match &judged(Ways::ONE)[..] {
         [(_, one)] => one.clone(),
         several => agree(several, || judged(Ways::separately(several.len()))),
     };
+    let mut finding = of_version(found, &claim.needs);
     if filters_of(&claim.parts, None).iter().any(is_recorded) {
         finding.tells = None;
     }
-    if let (Outcome::CannotTell, Some(repeats)) = (finding.outcome, finding.repeats_to_tell()) {
+    // The study knows better what would tell than the figures do.
+    let repeats = finding
+        .repeats_to_tell()
+        .filter(|_| claim.told_by.is_none());
+    if let (Outcome::CannotTell, Some(repeats)) = (finding.outcome, repeats) {
         finding
             .reason
             .push_str(&format!("; about {repeats} repeats would tell"));
     }
-    if claim.stand_in.is_some() {
-        finding.outcome = finding.outcome.of_stand_in();
-    }
     finding
+}
+
+/// A finding of a version other than the one that is claimed about: what fails here may have held there.
+fn of_version(found: Finding, needs: &Needs) -> Finding {
+    match (&needs.of_version, found.outcome) {
+        (Some(what), Outcome::DoesNotHold) => Finding {
+            outcome: Outcome::OfVersion,
+            reason: format!("{what}; here: {}", found.reason()),
+            ..found
+        },
+        _ => found,
+    }
 }
 
 /// The axis of cells that are days of a recording, not trials: its name.
@@ -84,10 +111,11 @@ fn judge_choice(claim: &Claim, choice: &Choice, run: &MeasuredRun<'_>, ways: Way
 fn halves(parts: &[ClaimPart], choice: &Choice, run: &MeasuredRun<'_>, outer: Ways) -> Finding {
     let found = all_needed(parts, choice, run, outer);
     let has = |found: &[(String, Finding)], outcome| found.iter().any(|f| f.1.outcome == outcome);
-    if has(&found, Outcome::Holds) && has(&found, Outcome::DoesNotHold) {
+    let fails = |found: &[(String, Finding)]| found.iter().any(|f| f.1.outcome.fails());
+    if has(&found, Outcome::Holds) && fails(&found) {
         let count = parts.iter().filter(|part| applicable(part, run)).count();
         let strict = judge_parts(parts, choice, run, Ways::separately(count).nested_in(outer));
-        if has(&strict, Outcome::Holds) && has(&strict, Outcome::DoesNotHold) {
+        if has(&strict, Outcome::Holds) && fails(&strict) {
             return in_part(&strict);
         }
     }
@@ -109,21 +137,54 @@ fn looks(filters: &[CellFilter], run: &MeasuredRun<'_>) -> Ways {
     Ways::separately(2usize.saturating_pow(rounds.max().unwrap_or(0) + 1))
 }
 
-/// Why a claim is not applicable to the run.
-fn lacking(claim: &Claim, run: &MeasuredRun<'_>) -> Option<String> {
-    let rules: Vec<&ClaimRule> = claim.parts.iter().flat_map(ClaimPart::rules).collect();
-    missing(&claim.needs, &rules, run)
+/// Why a claim, or a part of one, is not judged by the run.
+#[derive(Clone, Debug)]
+enum Lacking {
+    /// It is about something that the run does not have.
+    NotApplicable(String),
+    /// The cells that the run has do not tell it.
+    Untold(String),
 }
 
-/// Why a part of a claim is not applicable to the run.
-fn lacks(part: &ClaimPart, run: &MeasuredRun<'_>) -> Option<String> {
-    missing(&part.needs, &part.rules(), run)
+impl From<Lacking> for Finding {
+    fn from(lacking: Lacking) -> Finding {
+        match lacking {
+            Lacking::NotApplicable(why) => Finding::new(Outcome::NotApplicable, why, ""),
+            Lacking::Untold(why) => Finding::cannot_tell(why),
+        }
+    }
+}
+
+/// Why a claim is not judged by the run.
+fn lacking(claim: &Claim, run: &MeasuredRun<'_>) -> Option<Lacking> {
+    let rules: Vec<&ClaimRule> = claim.parts.iter().flat_map(ClaimPart::rules).collect();
+    let before = |first: &String| match &run.day {
+        Some(day) if day < first => Some(Lacking::Untold(format!(
+            "it was measured on {day}; its rule or its bed is another one since {first}"
+        ))),
+        _ => None,
+    };
+    unjudged(&claim.needs, &rules, run).or_else(|| claim.not_before.as_ref().and_then(before))
+}
+
+/// Why a part of a claim is not judged by the run.
+fn lacks(part: &ClaimPart, run: &MeasuredRun<'_>) -> Option<Lacking> {
+    unjudged(&part.needs, &part.rules(), run)
+}
+
+fn unjudged(needs: &Needs, rules: &[&ClaimRule], run: &MeasuredRun<'_>) -> Option<Lacking> {
+    let missing = missing(needs, rules, run).map(Lacking::NotApplicable);
+    missing.or_else(|| needs.untold.clone().map(Lacking::Untold))
 }
 
 /// Why these rules of a claim are not applicable to the run. The network that they need is that of their cells.
 fn missing(needs: &Needs, rules: &[&ClaimRule], run: &MeasuredRun<'_>) -> Option<String> {
     if let Some(why) = &needs.never {
         return Some(why.clone());
+    }
+    // Without a trial nobody knows over which links they would go.
+    if needs.untold.is_some() {
+        return None;
     }
     let has = |system: &String| run.systems().any(|s| s == system);
     let lacking: Vec<&str> = needs
@@ -175,7 +236,7 @@ fn judge_parts(
     ways: Ways,
 ) -> Vec<(String, Finding)> {
     let judged = |part: &ClaimPart| match (lacks(part, run), &part.rule, &part.group) {
-        (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
+        (Some(lacking), ..) => lacking.into(),
         (None, Some(rule), _) => Judging { rule, choice, run }.judge_part(ways),
         (None, None, Some(group)) => {
             let of = |parts: &[ClaimPart]| parts.iter().filter(|p| applicable(p, run)).count();
@@ -201,7 +262,7 @@ fn judge_parts(
         }
         (None, None, None) => Finding::new(Outcome::NotApplicable, "no rule", ""),
     };
-    let named = |part: &ClaimPart| (part.name.clone(), judged(part));
+    let named = |part: &ClaimPart| (part.name.clone(), of_version(judged(part), &part.needs));
     parts.iter().map(named).collect()
 }
 
@@ -214,10 +275,10 @@ fn share_of_points(
     run: &MeasuredRun<'_>,
     ways: Ways,
 ) -> Finding {
-    let left_out = claim
-        .parts
-        .iter()
-        .filter_map(|part| Some(named(&part.name, &lacks(part, run)?)));
+    let left_out = claim.parts.iter().filter_map(|part| {
+        let (Lacking::NotApplicable(why) | Lacking::Untold(why)) = lacks(part, run)?;
+        Some(named(&part.name, &why))
+    });
     let left_out: Vec<String> = left_out.collect();
     let parts = claim.parts.iter().filter(|part| lacks(part, run).is_none());
     let rules = parts.filter_map(|part| part.rule.as_ref());

@@ -17,8 +17,14 @@ pub fn rule_sentence(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> Strin
     if let Some(why) = &claim.needs.never {
         return format!("Not judged: {why}.");
     }
+    if let Some(why) = &claim.needs.untold {
+        return format!("Not told here, whatever is measured: {why}.");
+    }
     let parts: Vec<String> = claim.parts.iter().map(|p| part_sentence(p, show)).collect();
     let parts = parts.join("; ");
+    let since = claim.not_before.iter();
+    let since = since.map(|day| format!(" Trials from {day} on count."));
+    let since: String = since.collect();
     let stand_in = claim
         .stand_in
         .iter()
@@ -26,16 +32,20 @@ pub fn rule_sentence(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> Strin
     let stand_in: String = stand_in.collect();
     match claim.share {
         Some(share) => format!(
-            "{stand_in}At more than {} of the points that can be decided: {parts}.",
+            "{stand_in}At more than {} of the points that can be decided: {parts}.{since}",
             percent(share)
         ),
-        None => format!("{stand_in}{parts}."),
+        None => format!("{stand_in}{parts}.{since}"),
     }
 }
 
 fn part_sentence(part: &ClaimPart, show: &dyn Fn(&str, f64) -> String) -> String {
     let said = match (&part.rule, &part.group, &part.needs.never) {
         (_, _, Some(why)) => format!("not judged: {why}"),
+        _ if part.needs.untold.is_some() => format!(
+            "not told here, whatever is measured: {}",
+            part.needs.untold.as_deref().unwrap_or_default()
+        ),
         (Some(rule), ..) => sentence(rule, show),
         (None, Some(group), None) => {
             let parts: Vec<String> = group.parts.iter().map(|p| part_sentence(p, show)).collect();
@@ -285,6 +295,9 @@ fn conditions(rule: &ClaimRule) -> String {
     }
     if rule.paired {
         words.push("repeat by repeat".to_owned());
+    }
+    if rule.margin > 0.0 {
+        words.push(format!("within {} a tie", percent(rule.margin)));
     }
     if words.is_empty() {
         String::new()

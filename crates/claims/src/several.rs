@@ -6,6 +6,11 @@ use crate::finding::{Finding, Outcome, Tells, TurningPoint, named};
 
 /// All must hold: one that fails decides. What is not applicable is left out and named.
 pub fn all_hold(findings: &[(String, Finding)]) -> Finding {
+    // Where one fails here and another of its version alone, it is not the version that decides.
+    let is = |outcome| findings.iter().any(|(_, f)| f.outcome == outcome);
+    if is(Outcome::OfVersion) && !is(Outcome::DoesNotHold) {
+        return combine(findings, Outcome::OfVersion, Outcome::Holds);
+    }
     combine(findings, Outcome::DoesNotHold, Outcome::Holds)
 }
 
@@ -25,7 +30,8 @@ pub fn enough_hold(least: usize, findings: &[(String, Finding)]) -> Finding {
     if count(Outcome::NotApplicable) == findings.len() {
         return all_hold(findings);
     }
-    let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
+    let failed = count(Outcome::DoesNotHold) + count(Outcome::OfVersion);
+    let held = count(Outcome::Holds);
     let outcome = match held >= least {
         true => Outcome::Holds,
         false if findings.len() - failed < least => Outcome::DoesNotHold,
@@ -75,7 +81,7 @@ pub fn agree(
     let differ = |seen: &BTreeSet<Outcome>| seen.iter().filter(|o| o.is_answer()).count() > 1;
     match seen.iter().next() {
         None => return all_hold(findings),
-        Some(Outcome::DoesNotHold) if seen.len() == 1 => {
+        Some(Outcome::DoesNotHold | Outcome::OfVersion) if seen.len() == 1 => {
             return Finding {
                 ours: listed(findings, |f| &f.ours),
                 ..all_hold(findings)

@@ -1,5 +1,7 @@
 //! Judges a study's claims by what a run measured.
 
+pub mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
@@ -12,7 +14,7 @@ use pubgauge_figures::criterion;
 use pubgauge_figures::figure::{Figure, Unit, capabilities};
 use pubgauge_figures::model::Rule;
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
-use pubgauge_figures::rule::Claim;
+use pubgauge_figures::rule::{Claim, Needs};
 use pubgauge_figures::search::Search;
 use pubgauge_figures::{
     AxisValue, CapabilityAnswer, Results, Status, TrafficRecord, Trial, network, window,
@@ -21,11 +23,31 @@ use pubgauge_network::{HostRole, Network};
 use pubgauge_quantities::shown::{bit_rate, number};
 use pubgauge_quantities::written::amount;
 
+use self::kept::{Kept, KeptRow};
+
 /// Judges all claims of a study by what a run measured. Trials of searches are not repeats of a cell; the results of
 /// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
 /// that it does not decide a claim about that share.
 pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     judge_each(results, claims, &outcome)
+}
+
+/// The outcome of a claim of which no trial is known that counts by its rule as it is now: not applicable or not told where
+/// the claim says so itself, else not told for want of trials.
+pub fn unmeasured(claim: &Claim) -> ClaimOutcome {
+    let mut bare = claim.clone();
+    if !bare.needs.is_never_judged() {
+        bare.needs = Needs {
+            untold: Some("not measured since its rule or its bed was changed".to_owned()),
+            ..Needs::default()
+        };
+    }
+    let nothing = Kept::default();
+    let outcome = nothing.judge(std::slice::from_ref(&bare)).remove(0);
+    ClaimOutcome {
+        rule: rule_words(claim),
+        ..outcome
+    }
 }
 
 /// The repeats that would decide a claim.
@@ -35,6 +57,14 @@ pub struct Open {
     pub repeats: u32,
     /// Of which cells, by their names in the results.
     pub cells: BTreeSet<String>,
+}
+
+/// The claims judged, and of each cell that they are about what their rules asked of its trials: enough to judge them
+/// again.
+pub fn judge_and_keep(results: &Results, claims: &[Claim]) -> (Vec<ClaimOutcome>, Vec<KeptRow>) {
+    as_run(results, !claims.is_empty(), |run| {
+        kept::judge_and_keep(run, claims)
+    })
 }
 
 /// For each claim, what would decide it; `None` where it is decided, or repeats would not help.
@@ -57,14 +87,21 @@ fn judge_each<T>(
     claims: &[Claim],
     of: &dyn Fn(&Claim, &MeasuredRun<'_>) -> T,
 ) -> Vec<T> {
+    as_run(results, !claims.is_empty(), |run| {
+        claims.iter().map(|claim| of(claim, run)).collect()
+    })
+}
+
+/// Applies `of` to the trials of a run, as claims see them; without their figures where these are not asked for.
+fn as_run<T>(results: &Results, with_figures: bool, of: impl FnOnce(&MeasuredRun<'_>) -> T) -> T {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     // A trial that a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
     let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
     // One that was measured again in its round does not count.
     let repeats = || results.standing().filter(|trial| !unknown(trial));
-    let figures: Vec<OfTrial<'_>> = match claims {
-        [] => Vec::new(),
-        _ => repeats()
+    let figures: Vec<OfTrial<'_>> = match with_figures {
+        false => Vec::new(),
+        true => repeats()
             .map(|trial| OfTrial::new(trial, results))
             .collect(),
     };
@@ -118,9 +155,11 @@ fn judge_each<T>(
         networks: networks(results),
         in_rounds: results.study.until_decided_s.is_some(),
         scale: results.study.scale.clone().filter(|_| whole),
+        day: results.study.started.get(..10).map(str::to_owned),
+        claim_rules: results.study.claim_rules.clone(),
         show: &show_value,
     };
-    claims.iter().map(|claim| of(claim, &run)).collect()
+    of(&run)
 }
 
 /// Of each cell that ran on a network, what that network is, in the words of claims (`docs/claims.md`).
@@ -158,13 +197,19 @@ fn properties(network: &Network) -> Vec<String> {
     words
 }
 
-fn outcome(claim: &Claim, run: &MeasuredRun<'_>) -> ClaimOutcome {
+/// The outcome of a claim by a run.
+pub(crate) fn outcome(claim: &Claim, run: &MeasuredRun<'_>) -> ClaimOutcome {
     let found = pubgauge_claims::judge(claim, run);
+    let rule = rule_words(claim);
+    let began = &run.claim_rules;
+    let is_later = !began.is_empty() && began.get(&claim.id) != Some(&rule);
     ClaimOutcome {
         id: claim.id.clone(),
         sentence: claim.sentence.clone(),
         source: claim.source.clone(),
-        rule: rule_words(claim),
+        rule_is_later: is_later && found.outcome.is_answer(),
+        rule,
+        kept_from: String::new(),
         outcome: match found.outcome {
             Outcome::Holds => ClaimVerdict::Holds,
             Outcome::InPart => ClaimVerdict::HoldsInPart,
@@ -172,6 +217,7 @@ fn outcome(claim: &Claim, run: &MeasuredRun<'_>) -> ClaimOutcome {
             Outcome::StandInHolds => ClaimVerdict::StandInHolds,
             Outcome::StandInInPart => ClaimVerdict::StandInHoldsInPart,
             Outcome::StandInDoesNotHold => ClaimVerdict::StandInDoesNotHold,
+            Outcome::OfVersion => ClaimVerdict::OfVersion,
             Outcome::DoesNotHold => ClaimVerdict::DoesNotHold,
             Outcome::CannotTell => ClaimVerdict::CannotTell,
             Outcome::NotApplicable => ClaimVerdict::NotApplicable,
@@ -250,7 +296,7 @@ fn plain(name: &str) -> Option<&'static Figure> {
 }
 
 /// A value of a figure with its unit.
-fn show_value(name: &str, value: f64) -> String {
+pub(crate) fn show_value(name: &str, value: f64) -> String {
     let Some(figure) = plain(name) else {
         return number(value);
     };
@@ -385,13 +431,11 @@ impl Figures for OfTrial<'_> {
     }
 
     fn is_slowed(&self, name: &str) -> bool {
-        let mut parts = name.split('/').map(|part| {
-            let part = part.trim();
-            let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
-            series.unwrap_or(part)
-        });
-        let is = |part: &str| plain(part).is_some_and(Figure::is_of_speed);
-        self.trial.system_calls.is_some() && parts.any(is)
+        self.trial.system_calls.is_some() && is_of_speed(name)
+    }
+
+    fn is_stretched(&self, name: &str, value: f64) -> bool {
+        is_shorter_than_stops(name, value) && was_stopped(self.trial)
     }
 
     fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64> {
@@ -432,6 +476,41 @@ impl Figures for OfTrial<'_> {
         let records = records.into_iter();
         records.filter_map(|s| value(s, measured(s.t_s)?)).collect()
     }
+}
+
+/// Whether counting system calls changes a figure, or one of those that it is made of.
+pub(crate) fn is_of_speed(name: &str) -> bool {
+    let mut parts = name.split('/').map(|part| {
+        let part = part.trim();
+        let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
+        series.unwrap_or(part)
+    });
+    parts.any(|part| plain(part).is_some_and(Figure::is_of_speed))
+}
+
+/// Whether it is a time that a delivery took, and shorter than ten periods of a quota: stops of up to a period each make up
+/// too much of it.
+pub(crate) fn is_shorter_than_stops(name: &str, value: f64) -> bool {
+    let (base, _) = window::split(name.trim());
+    let of_delivery = [
+        "latency",
+        "delivered-latency",
+        "half-round-trip",
+        "round-trip",
+    ];
+    let is_time = plain(base).is_some_and(|figure| figure.unit == Unit::Nanoseconds);
+    is_time
+        && of_delivery.iter().any(|begin| base.starts_with(begin))
+        && value < LEAST_UNDER_QUOTA_NS
+}
+
+/// Ten periods of the quotas that hold hosts, of 10 ms each.
+const LEAST_UNDER_QUOTA_NS: f64 = 10.0 * 10e6;
+
+/// Whether a quota stopped one of the trial's hosts while it measured; one of which that was not seen counts.
+pub(crate) fn was_stopped(trial: &Trial) -> bool {
+    let mut hosts = trial.sized_hosts.iter();
+    hosts.any(|host| host.limits.cores_by_quota && host.throttled.is_none_or(|share| share > 0.0))
 }
 
 /// A time of a record; `None` where nothing came.

@@ -30,12 +30,23 @@ pub struct ClaimOutcome {
     pub ours: String,
     /// The source's own figures; empty if it has none.
     pub papers: String,
+    /// Whether the rule is not the one with which the run began: it was written, or changed, when trials were known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rule_is_later: bool,
+    /// The day of an earlier run whose outcome this is, by the same rule; its trials are not kept, so that it cannot be
+    /// judged again. Empty where it is judged by trials.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kept_from: String,
     /// About how many repeats would decide it, where more repeats can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_to_tell: Option<u32>,
     /// The figures along an axis that were judged, as curves; one for each part with an axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<ClaimPicture>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The figure of each side along the axis of one part of a claim.
@@ -89,6 +100,8 @@ pub enum ClaimVerdict {
     HoldsInPart,
     /// It holds for some implementations and not for others; the reason says for which.
     Depends,
+    /// It does not hold here, and the version that it is about did it another way; the reason says how, and since when.
+    OfVersion,
     /// It does not hold here.
     DoesNotHold,
     /// It holds for what stands in for the system or the recording that it is about.
@@ -111,6 +124,7 @@ impl ClaimVerdict {
             ClaimVerdict::Holds => "holds",
             ClaimVerdict::HoldsInPart => "holds in part",
             ClaimVerdict::Depends => "depends on the implementation",
+            ClaimVerdict::OfVersion => "true of its version",
             ClaimVerdict::DoesNotHold => "does not hold",
             ClaimVerdict::StandInHolds => "stand-in holds",
             ClaimVerdict::StandInHoldsInPart => "stand-in holds in part",

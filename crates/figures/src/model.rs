@@ -129,6 +129,9 @@ pub struct Machine {
     pub max_open_files: u64,
     /// Load average over the minute before the run.
     pub load_average_1min: f64,
+    /// The commit that pubgauge was built from, where the build was told (`PUBGAUGE_COMMIT`).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pubgauge_commit: String,
     /// Version of pubgauge.
     pub pubgauge_version: String,
     /// The newest calibration of this machine, as `pubgauge calibrate` stored it.
@@ -181,6 +184,10 @@ pub struct StudyInfo {
     /// Recordings that claims are judged by, day by day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recordings: Vec<RecordingInfo>,
+    /// The rule of each claim, in words, as it was when the run began: whoever changes one when trials are known leaves a
+    /// trace (`rule_is_later` of the claim's outcome). Empty in runs of versions before 0.3.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claim_rules: BTreeMap<String, String>,
     /// The size of the study that was chosen by name; absent: the study as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,

@@ -23,6 +23,10 @@ pub struct Claim {
     pub stand_in: Option<String>,
     /// The conditions under which it is applicable.
     pub needs: Needs,
+    /// The machine or the measurement that would tell it, where this run does not.
+    pub told_by: Option<String>,
+    /// The first day (`2026-11-30`) whose trials count: the rule or the bed was another one before.
+    pub not_before: Option<String>,
 }
 
 /// A part of a claim.
@@ -64,6 +68,18 @@ pub struct Needs {
     pub network: Option<String>,
     /// Why the claim is never judged: it needs something that no run has.
     pub never: Option<String>,
+    /// Why its cells, whatever is measured there, do not tell it: a bed or a length that decides in its place.
+    pub untold: Option<String>,
+    /// How the version that is claimed about differs from the one here, and since when: what does not hold here may then
+    /// have held there.
+    pub of_version: Option<String>,
+}
+
+impl Needs {
+    /// Whether it says by itself, without any trial, that nothing is judged.
+    pub fn is_never_judged(&self) -> bool {
+        self.never.is_some() || self.untold.is_some()
+    }
 }
 
 /// Which cells: for each of `system`, `settings`, `workload`, `flow` and the axes of the grid, the
@@ -114,6 +130,9 @@ pub struct ClaimRule {
     pub wide: bool,
     /// Repeats were measured in turns: compared repeat by repeat.
     pub paired: bool,
+    /// The share by which a ratio may lie beside its bound and still be a tie: 0.02 is 2 %. An order within it neither
+    /// holds nor fails.
+    pub margin: f64,
     /// Verdicts of the trials that count; valid ones if empty.
     pub verdicts: Vec<String>,
     /// Verdicts of which one trial takes its cell out of the rule: the claim is not about such cells.

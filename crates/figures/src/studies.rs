@@ -78,6 +78,9 @@ pub struct OutcomeCounts {
     /// Claims that hold for some implementations and not for others.
     #[serde(default)]
     pub depends: u32,
+    /// Claims that do not hold here, and are true of the version that they are about.
+    #[serde(default)]
+    pub of_version: u32,
     /// Claims that do not hold.
     pub does_not_hold: u32,
     /// Claims that were judged, with either outcome, by a system or recording that stands in for the paper's.
@@ -98,6 +101,7 @@ impl OutcomeCounts {
                 ClaimVerdict::Holds => &mut counts.holds,
                 ClaimVerdict::HoldsInPart => &mut counts.in_part,
                 ClaimVerdict::Depends => &mut counts.depends,
+                ClaimVerdict::OfVersion => &mut counts.of_version,
                 ClaimVerdict::DoesNotHold => &mut counts.does_not_hold,
                 ClaimVerdict::StandInHolds
                 | ClaimVerdict::StandInHoldsInPart
@@ -120,11 +124,12 @@ impl OutcomeCounts {
     }
 
     /// Each outcome with its count, in words.
-    pub fn named_counts(&self) -> [(&'static str, u32); 7] {
+    pub fn named_counts(&self) -> [(&'static str, u32); 8] {
         [
             (ClaimVerdict::Holds.as_str(), self.holds),
             (ClaimVerdict::HoldsInPart.as_str(), self.in_part),
             ("depends", self.depends),
+            (ClaimVerdict::OfVersion.as_str(), self.of_version),
             (ClaimVerdict::DoesNotHold.as_str(), self.does_not_hold),
             ("stand-in", self.stand_in),
             (ClaimVerdict::CannotTell.as_str(), self.cannot_tell),

@@ -2,19 +2,27 @@
 
 use std::path::Path;
 
-use pubgauge_command::exit::{Ending, FINE};
-use pubgauge_conclusions::claims::judge;
+use pubgauge_command::exit::{Ending, FINE, print, print_json};
+use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRow, KeptRun};
+use pubgauge_conclusions::claims::{judge, judge_and_keep};
 use pubgauge_figures::model::Results;
+use pubgauge_figures::rule::Claim;
+use pubgauge_figures::studies::{OutcomeCounts, StudyOutcome};
+use pubgauge_place::OpenFolder;
+use pubgauge_report::studies::{collect_studies, outcome, table};
 use pubgauge_results::store::{self, RunFolder};
 use pubgauge_study::Study;
 
 use crate::args::ReportArgs;
 use crate::invocation::Invocation;
-use crate::page::{Detail, print_results, write_page};
+use crate::page::{Detail, print_results, width, write_page};
 use crate::{folder, gate, trend};
 
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
+    if let (Some(cells), Some(study)) = (&args.from, &args.claims) {
+        return from_kept(args, cells, study);
+    }
     let [dir] = &args.dirs[..] else {
         return trend::report(args);
     };
@@ -36,7 +44,12 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     let mut results = store::load(dir).map_err(Ending::bad_input)?;
     gate::can_be_written(&args.gate)?;
     if let Some(file) = &args.claims {
-        results = judged_again(dir, file, &results)?;
+        let claims = claims_of(dir, file, &results)?;
+        results = RunFolder::judge_again(dir, |results| judge(results, &claims))
+            .map_err(Ending::bad_input)?;
+        if let Some(file) = &args.keep {
+            keep(&results, &claims, file)?;
+        }
     }
     // The table needs no place to write to.
     let page = write_page(dir, &results);
@@ -51,8 +64,8 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     page.map(|_| FINE)
 }
 
-/// The run, judged by the claims of a study as they are now.
-fn judged_again(dir: &Path, file: &Path, results: &Results) -> Result<Results, Ending> {
+/// The claims of a study as they are now, which must be the one that was run.
+fn claims_of(dir: &Path, file: &Path, results: &Results) -> Result<Vec<Claim>, Ending> {
     let mut study = Study::open(file).map_err(Ending::bad_input)?;
     if let Some(scale) = Invocation::read(dir)?.and_then(|begun| begun.scale) {
         study.apply_scale(&scale).map_err(Ending::bad_input)?;
@@ -67,5 +80,71 @@ fn judged_again(dir: &Path, file: &Path, results: &Results) -> Result<Results, E
             results.study.name
         )));
     }
-    RunFolder::judge_again(dir, |results| judge(results, &claims)).map_err(Ending::bad_input)
+    Ok(claims)
+}
+
+/// Writes the trials that claims are judged by: those with which the run began, of a run of some of them.
+fn keep(results: &Results, claims: &[Claim], file: &Path) -> Result<(), Ending> {
+    let began = &results.study.claim_rules;
+    let mut claims = claims.to_vec();
+    claims.retain(|claim| began.is_empty() || began.contains_key(&claim.id));
+    let (_, rows) = judge_and_keep(results, &claims);
+    let (study, commit) = (&results.study, &results.machine.pubgauge_commit);
+    let of_study = |row: KeptRow| KeptRow {
+        study: study.name.clone(),
+        commit: commit.clone(),
+        ..row
+    };
+    let kept = Kept {
+        run: KeptRun {
+            format: FORMAT.to_owned(),
+            study: StudyOutcome {
+                claims: Vec::new(),
+                counts: OutcomeCounts::default(),
+                ..outcome(results, "")
+            },
+            commit: commit.clone(),
+            scale: study.scale.clone(),
+            in_rounds: study.until_decided_s.is_some(),
+            claim_rules: study.claim_rules.clone(),
+        },
+        rows: rows.into_iter().map(of_study).collect(),
+    };
+    let failed = |e: std::io::Error| {
+        Ending::bad_input(format!("--keep: cannot write {}: {e}", file.display()))
+    };
+    let name = file.file_name().ok_or_else(|| {
+        Ending::bad_input(format!("--keep: {} is no name of a file", file.display()))
+    })?;
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = OpenFolder::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    folder.write(name, kept.to_text()).map_err(failed)
+}
+
+/// Judges claims by the trials that a file has, and says so; nothing is stored.
+fn from_kept(args: &ReportArgs, cells: &Path, study: &Path) -> Result<i32, Ending> {
+    let wrong = |why: String| Ending::bad_input(format!("{}: {why}", cells.display()));
+    let text = std::fs::read_to_string(cells).map_err(|e| wrong(e.to_string()))?;
+    let kept = Kept::parse(&text).map_err(|e| wrong(e.to_string()))?;
+    let mut study = Study::open(study).map_err(Ending::bad_input)?;
+    if let Some(scale) = &kept.run.scale {
+        study.apply_scale(scale).map_err(Ending::bad_input)?;
+    }
+    let name = study.file().map_err(Ending::bad_input)?.name;
+    if name != kept.run.study.study {
+        return Err(wrong(format!(
+            "its trials are those of study `{}`, and the claims those of `{name}`\n  hint: name the study that was run",
+            kept.run.study.study
+        )));
+    }
+    let claims = study.claims_alone().map_err(Ending::bad_input)?;
+    let studies = collect_studies(vec![kept.study_outcome(&claims)]);
+    if args.output.json {
+        print_json(&studies.without_pictures());
+    } else {
+        print(&table(&studies, width()));
+    }
+    Ok(FINE)
 }

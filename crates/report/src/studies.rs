@@ -215,97 +215,124 @@ pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
     text
 }
 
-/// The claims that were decided as a table in Markdown.
-pub fn markdown(studies: &Studies) -> String {
-    let all = || {
-        let studies = studies.studies.iter();
-        studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
-    };
-    let decided = |(_, claim): &(&StudyOutcome, &ClaimOutcome)| claim.outcome.is_answer();
-    let chosen: Vec<(&StudyOutcome, &ClaimOutcome)> = all().filter(decided).collect();
-    if chosen.is_empty() {
-        let what = match all().next() {
-            None => "No paper's study has been run whole yet.",
-            Some(_) => "No claim has been decided yet.",
-        };
-        return format!("{what}\n");
+/// All claims in Markdown: for each study how many have which outcome, and a line for each claim; below them when and where
+/// they were measured. `words` has what was found in a reader's words, by `study ID`; a claim without any has its reason,
+/// or its figures.
+pub fn markdown(studies: &Studies, words: &BTreeMap<String, String>) -> String {
+    if studies.studies.iter().all(|study| study.claims.is_empty()) {
+        return "No paper's study has claims.\n".to_owned();
     }
-    let mut out = String::from(
-        "| claim | what the paper says | the paper's figures | ours | outcome |\n|---|---|---|---|---|\n",
-    );
-    for (study, claim) in &chosen {
-        // Figures that stand in the cell before are no reason to be told twice.
-        let told = claim
-            .reason
-            .split("; ")
-            .all(|figure| claim.ours.contains(figure));
-        let why = if told {
-            String::new()
-        } else {
-            first(&claim.reason)
-        };
-        let said = [claim.stand_in.clone(), why];
-        let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
-        let outcome = match &said[..] {
-            [] => format!("**{}**", claim.outcome.as_str()),
-            said => format!(
-                "**{}**: {}",
-                claim.outcome.as_str(),
-                escaped(&said.join("; "))
-            ),
-        };
+    let mut out = String::from("| paper | claims | outcomes |\n|---|---|---|\n");
+    for study in &studies.studies {
         out.push_str(&format!(
-            "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
+            "| {} | {} | {} |\n",
             escaped(&study.study),
-            escaped(&claim.id),
-            escaped(&claim.sentence),
-            escaped(&claim.source),
-            escaped(&claim.papers),
-            escaped(&first(&claim.ours)),
+            study.counts.total(),
+            outcomes(study.counts)
         ));
     }
-    out.push_str(&measured(&chosen));
-    let counts =
-        |study: &StudyOutcome| format!("{}: {}", escaped(&study.study), outcomes(study.counts));
-    let counts: Vec<String> = studies.studies.iter().map(counts).collect();
-    out.push_str(&format!("\n(Of all claims: {}.)\n", counts.join("; ")));
+    for study in &studies.studies {
+        let name = escaped(&study.study);
+        out.push_str(&format!(
+            "\n### {name}\n\n| claim | the paper says | here | |\n|---|---|---|---|\n"
+        ));
+        for claim in &study.claims {
+            let found = words.get(&format!("{} {}", study.study, claim.id));
+            out.push_str(&format!(
+                "| {} | {} | **{}** | {} |\n",
+                escaped(&claim.id),
+                escaped(&claim.sentence),
+                claim.outcome.as_str(),
+                escaped(&in_words(claim, found))
+            ));
+        }
+    }
+    out.push_str(&measured(studies));
     out
 }
 
-/// On what machines each of these claims' studies was measured and when, then the systems of all.
-fn measured(chosen: &[(&StudyOutcome, &ClaimOutcome)]) -> String {
-    let mut runs: Vec<&StudyOutcome> = chosen.iter().map(|(study, _)| *study).collect();
-    runs.dedup_by_key(|study| &study.study);
-    let mut machines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for study in &runs {
-        let day = study.started.get(..10).map(|day| format!(" on {day}"));
-        let said = format!("{}{}", study.study, day.unwrap_or_default());
-        machines.entry(&study.machine).or_default().push(said);
+/// The words about a claim: what was found, and by which stand-in.
+fn in_words(claim: &ClaimOutcome, found: Option<&String>) -> String {
+    let told = match found {
+        Some(found) => match claim.reason.split_once(WOULD_TELL) {
+            Some((_, by)) if !claim.outcome.is_answer() => format!("{found} Would tell: {by}."),
+            _ => found.clone(),
+        },
+        None if !claim.reason.is_empty() => sentence(&claim.reason),
+        None => sentence(&claim.ours),
+    };
+    let stand_in = match claim.stand_in.as_str() {
+        "" => String::new(),
+        what if claim.outcome.is_answer() => format!("Stand-in: {what}. "),
+        _ => String::new(),
+    };
+    let later = match claim.rule_is_later {
+        true => " The rule is later than its trials.",
+        false => "",
+    };
+    format!("{stand_in}{told}{later}")
+}
+
+/// The text between a reason and the measurement that would tell.
+const WOULD_TELL: &str = "; would tell: ";
+
+/// Words as a sentence: with a capital, and a full stop; what would tell is a sentence of its own.
+fn sentence(words: &str) -> String {
+    let begun = |words: &str| {
+        let mut letters = words.chars();
+        let first = letters.next().map(|c| c.to_uppercase().to_string());
+        format!("{}{}", first.unwrap_or_default(), letters.as_str())
+    };
+    match words.split_once(WOULD_TELL) {
+        Some((why, by)) => format!("{}. Would tell: {by}.", begun(why)),
+        None => format!(
+            "{}.",
+            begun(words.strip_prefix("would tell: ").unwrap_or(words))
+        ),
     }
-    let systems: BTreeSet<&str> = (runs.iter())
+}
+
+/// When the answered claims were measured and on what machine, then the systems of all.
+fn measured(studies: &Studies) -> String {
+    let mut days: BTreeMap<(bool, &str), Vec<String>> = BTreeMap::new();
+    let mut machines = BTreeSet::new();
+    for study in &studies.studies {
+        let began = study.started.get(..10).unwrap_or_default();
+        for claim in study
+            .claims
+            .iter()
+            .filter(|claim| claim.outcome.is_answer())
+        {
+            let kept = claim.kept_from.is_empty();
+            let day = if kept { began } else { &claim.kept_from };
+            let of = format!("{} {}", study.study, claim.id);
+            days.entry((kept, day)).or_default().push(of);
+            machines.insert(study.machine.as_str());
+        }
+    }
+    let mut out = String::new();
+    for ((kept, day), claims) in days {
+        let how = if kept {
+            "by trials that are kept here"
+        } else {
+            "by trials that were not kept"
+        };
+        out.push_str(&format!(
+            "\n(Measured on {day}, {how}: {}.)\n",
+            escaped(&claims.join(", "))
+        ));
+    }
+    for machine in machines.into_iter().filter(|machine| !machine.is_empty()) {
+        out.push_str(&format!("\n(Machine: {}.)\n", escaped(machine)));
+    }
+    let systems: BTreeSet<&str> = (studies.studies.iter())
         .flat_map(|study| study.systems.iter().map(String::as_str))
         .collect();
-    let mut out = String::new();
-    for (machine, studies) in machines {
-        let said = [studies.join(", "), escaped(machine)].into_iter();
-        let said: Vec<String> = said.filter(|words| !words.is_empty()).collect();
-        out.push_str(&format!("\n(Measured: {}.)\n", said.join("; ")));
-    }
     if !systems.is_empty() {
         let systems: Vec<&str> = systems.into_iter().collect();
         out.push_str(&format!("\n(Systems: {}.)\n", escaped(&systems.join(", "))));
     }
     out
-}
-
-/// The first figures of several, for a cell of a table; the file has all.
-fn first(figures: &str) -> String {
-    const SHOWN: usize = 2;
-    let all: Vec<&str> = figures.split("; ").collect();
-    match all.len().saturating_sub(SHOWN) {
-        0 | 1 => figures.to_owned(),
-        more => format!("{}; and {more} more", all[..SHOWN].join("; ")),
-    }
 }
 
 /// Text escaped for Markdown, also within a table.

@@ -59,12 +59,16 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, ClaimFault
         .transpose()
         .map_err(|m| ClaimFault::new("share", m))?;
     let rules = file.rule.list();
-    let none = rules.is_empty() && file.not_applicable.is_none();
-    if none {
+    let said = file.not_applicable.is_some() || file.cannot_tell.is_some();
+    if rules.is_empty() && !said {
         return Err(ClaimFault::new(
             "id",
-            "a claim needs a `rule`, or says why it is `not-applicable`",
+            "a claim needs a `rule`, or says why it is `not-applicable` or `cannot-tell`",
         ));
+    }
+    if let Some(day) = file.not_before.as_ref().filter(|day| !is_day(day)) {
+        let message = format!("`{day}` is no day; expected one such as \"2026-11-30\"");
+        return Err(ClaimFault::new("not-before", message));
     }
     let above = Above {
         figure: file.figure.as_ref(),
@@ -106,8 +110,21 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, ClaimFault
             systems: file.needs_systems.clone(),
             network: file.needs_network.clone(),
             never: file.not_applicable.clone(),
+            untold: file.cannot_tell.clone(),
+            of_version: file.of_version.clone(),
         },
+        told_by: file.told_by.clone(),
+        not_before: file.not_before.clone(),
     })
+}
+
+/// Whether it is a day as RFC 3339 writes it, `2026-11-30`, so that days compare as texts.
+fn is_day(text: &str) -> bool {
+    let digit = |(at, c): (usize, char)| match at {
+        4 | 7 => c == '-',
+        _ => c.is_ascii_digit(),
+    };
+    text.len() == 10 && text.chars().enumerate().all(digit)
 }
 
 /// A figure is told of where it is written: at the claim or at a part.
@@ -172,10 +189,13 @@ impl<'a> Above<'a> {
                 systems: file.needs_systems.clone(),
                 network: file.needs_network.clone(),
                 never: file.not_applicable.clone(),
+                untold: file.cannot_tell.clone(),
+                of_version: file.of_version.clone(),
             },
             ..ClaimPart::default()
         };
-        if file.not_applicable.is_some() {
+        let none = file.sides.is_empty() && file.any.is_empty() && file.all.is_empty();
+        if file.not_applicable.is_some() || file.cannot_tell.is_some() && none {
             return Ok(part);
         }
         let above = self.inherited_by(file).map_err(fault)?;
@@ -242,6 +262,7 @@ impl<'a> Above<'a> {
             verdicts: self.verdicts.to_vec(),
             leave_out: file.leave_out.clone(),
             filter: self.filter,
+            margin: margin(file)?,
         };
         check(file, &rule)?;
         let whole = Figure::in_window(figure).filter(|(figure, _)| !figure.of_flows());
@@ -250,6 +271,17 @@ impl<'a> Above<'a> {
         }
         Ok(rule)
     }
+}
+
+/// The share up to which sides are alike; 0 if none is given.
+fn margin(file: &RuleFile) -> At<f64> {
+    let Some(text) = &file.margin else {
+        return Ok(0.0);
+    };
+    if file.ratio.is_none() {
+        return Err(("margin", "`margin` belongs to `ratio`".into()));
+    }
+    percent(text).map_err(|message| ("margin", message))
 }
 
 /// Whether a rule is about one of several flows.

@@ -6,11 +6,11 @@ use pubgauge_figures::rule::{CellFilter, ClaimRule, Judge, SUSTAINED, range};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
-use super::measured::{Measured, at_least};
+use super::measured::{Measured, at_least, at_most};
 use super::run::{CellKey, Figures, MeasuredRun, Observation};
 use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, variation};
-use crate::decide::{Show, Ways, inside};
+use crate::decide::{Demand, Show, Ways, inside};
 use crate::finding::{Finding, Lack};
 
 /// One point of the axis by its name, and what was measured there or why nothing was.
@@ -29,15 +29,15 @@ pub(super) fn name_at(name: &str, point: &str) -> String {
     }
 }
 
-/// Whether an estimate lies in a range, if there is one.
+/// Whether an estimate lies where it must, if there is one.
 pub(super) fn judge_range(
     estimate: Result<Estimate, Lack>,
-    range: (f64, f64),
+    demand: impl Into<Demand>,
     ways: Ways,
     show: Show<'_>,
 ) -> Finding {
     match estimate {
-        Ok(estimate) => inside(&estimate, range, ways, show),
+        Ok(estimate) => inside(&estimate, demand, ways, show),
         Err(lack) => lack.into(),
     }
 }
@@ -127,9 +127,9 @@ impl Series {
             .iter()
             .filter_map(|(_, m)| m.as_ref().ok())
             .all(|m| match m {
-                Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
-                    values.iter().all(|(_, v)| *v > 0.0)
-                }
+                Measured::Repeats { values, .. }
+                | Measured::AtLeast(values)
+                | Measured::AtMost(values) => values.iter().all(|(_, v)| *v > 0.0),
                 Measured::Between(low, _) => *low > 0.0,
             })
     }
@@ -148,6 +148,7 @@ impl Series {
                 Ok(Measured::AtLeast(values)) => {
                     return Err(at_least(values.len()).about(&self.name_at(point)));
                 }
+                Ok(Measured::AtMost(_)) => return Err(at_most().about(&self.name_at(point))),
                 Err(why) => return Err(why.clone()),
             }
         }
@@ -198,6 +199,7 @@ impl Series {
             Measured::AtLeast(values) => {
                 return Err(at_least(values.len()).about(&self.name));
             }
+            Measured::AtMost(_) => return Err(at_most().about(&self.name)),
             Measured::Between(..) => return Err("limits have no seconds".into()),
         };
         let spread =
@@ -276,9 +278,18 @@ fn measured(
             return Ok(Measured::AtLeast(values));
         }
     }
+    of_repeats(&kept, flow, rule)
+}
+
+/// The figure of a rule in the repeats that count.
+fn of_repeats(
+    kept: &[&Observation<'_>],
+    flow: Option<&str>,
+    rule: &ClaimRule,
+) -> Result<Measured, Lack> {
     let mut values = Vec::new();
     let mut expected = 0.0;
-    for trial in &kept {
+    for trial in kept {
         let value = figure(trial.figures, flow, &rule.figure);
         values.push((
             trial.repeat,
@@ -288,15 +299,74 @@ fn measured(
             expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
         }
     }
-    let windows = kept
+    let windows: Vec<(u32, Vec<f64>)> = match rule.judge {
+        Judge::Spread(_) => kept
+            .iter()
+            .map(|t| (t.repeat, t.figures.windows(flow, &rule.figure)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    match stretched(kept, flow, rule, &windows) {
+        Stretched::No => Ok(Measured::Repeats {
+            values,
+            expected,
+            windows,
+        }),
+        Stretched::Whole => Ok(Measured::AtMost(values)),
+        Stretched::InPart => Err(at_most()),
+    }
+}
+
+/// Whether the stops of a quota made times longer.
+enum Stretched {
+    No,
+    /// The figure itself is such a time: at most what was measured.
+    Whole,
+    /// Parts of the figure are, a side of its quotient or records of its series, so that it may be off either way.
+    InPart,
+}
+
+fn stretched(
+    kept: &[&Observation<'_>],
+    flow: Option<&str>,
+    rule: &ClaimRule,
+    windows: &[(u32, Vec<f64>)],
+) -> Stretched {
+    let name = rule.figure.as_str();
+    let some = |figures: &dyn Figures, name: &str| {
+        let name = name.trim();
+        match series_of(name) {
+            Some((series, _)) => {
+                let records = figures.windows(flow, series);
+                records
+                    .iter()
+                    .any(|value| figures.is_stretched(series, *value))
+            }
+            None => {
+                let value = figures.figure(flow, name);
+                value.is_some_and(|value| figures.is_stretched(name, value))
+            }
+        }
+    };
+    let in_records = kept.iter().zip(windows).any(|(t, (_, records))| {
+        let mut records = records.iter();
+        records.any(|value| t.figures.is_stretched(name, *value))
+    });
+    let any = kept
         .iter()
-        .map(|t| (t.repeat, t.figures.windows(flow, &rule.figure)))
-        .collect();
-    Ok(Measured::Repeats {
-        values,
-        expected,
-        windows,
-    })
+        .any(|t| name.split('/').any(|part| some(t.figures, part)));
+    let is_plain = !name.contains('/') && series_of(name).is_none() && windows.is_empty();
+    match any || in_records {
+        false => Stretched::No,
+        true if is_plain => Stretched::Whole,
+        true => Stretched::InPart,
+    }
+}
+
+/// The series of a figure that is a statistic of one, and the statistic.
+fn series_of(name: &str) -> Option<(&str, &str)> {
+    let split = name.trim().rsplit_once('.');
+    split.filter(|(_, statistic)| ["cv", "growth"].contains(statistic))
 }
 
 /// The verdicts of a trial whose limit was the client or its own window, in the words of `results.json`.
@@ -310,10 +380,10 @@ const OF_DELIVERIES: [&str; 3] = ["lost", "duplicated", "reordered"];
 
 /// A figure, or the quotient of two: `published-rate / delivered-rate`.
 fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> {
-    let of = |name: &str| match name.trim().rsplit_once('.') {
+    let of = |name: &str| match series_of(name) {
         Some((series, "cv")) => variation(&figures.windows(flow, series)),
-        Some((series, "growth")) => growth(&figures.windows(flow, series)),
-        _ => figures.figure(flow, name.trim()),
+        Some((series, _)) => growth(&figures.windows(flow, series)),
+        None => figures.figure(flow, name.trim()),
     };
     let value = match name.split_once('/') {
         None => of(name)?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pubgauge_quantities::stats::moments;
 
 use super::cells::{Point, Series};
-use super::measured::{Measured, at_least};
+use super::measured::{Measured, at_least, at_most};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Ways;
 use crate::finding::Lack;
@@ -45,7 +45,7 @@ fn gap(all: &[&Measured]) -> Result<Measured, Lack> {
         .iter()
         .filter_map(|m| match m {
             Measured::Between(low, high) => Some((*low, *high)),
-            Measured::Repeats { .. } | Measured::AtLeast(_) => None,
+            Measured::Repeats { .. } | Measured::AtLeast(_) | Measured::AtMost(_) => None,
         })
         .collect();
     if limits.len() == all.len() {
@@ -62,6 +62,7 @@ fn gap(all: &[&Measured]) -> Result<Measured, Lack> {
         let values = match measured {
             Measured::Repeats { values, .. } => values,
             Measured::AtLeast(values) => return Err(at_least(values.len())),
+            Measured::AtMost(_) => return Err(at_most()),
             Measured::Between(..) => return Err("limits and repeats cannot be compared".into()),
         };
         if values.iter().any(|(_, value)| *value <= 0.0) {

@@ -19,6 +19,8 @@ pub(super) enum Measured {
     },
     /// Repeats of which some, or all, are lower bounds only: the client was their limit.
     AtLeast(Vec<(u32, f64)>),
+    /// Repeats of which some, or all, are upper bounds only: a quota stopped a host, which lengthened them.
+    AtMost(Vec<(u32, f64)>),
     /// A limit's interval.
     Between(f64, f64),
 }
@@ -26,6 +28,13 @@ pub(super) enum Measured {
 /// Why lower bounds do not suffice.
 pub(super) fn at_least(repeats: usize) -> Lack {
     format!("the client was the limit: {repeats} repeats say *at least*, too few are valid").into()
+}
+
+/// Why upper bounds do not suffice.
+pub(super) fn at_most() -> Lack {
+    "a host's quota stopped it for up to a period at a time, and times below ten periods contain these stops: measure it \
+     where no host is held"
+        .into()
 }
 
 /// A sum of points, each times its factor: by repeats, or of intervals of limits.
@@ -44,6 +53,10 @@ pub(super) fn estimate(
             lacks.high |= *factor > 0.0;
             lacks.low |= *factor < 0.0;
         }
+        if let Measured::AtMost(_) = measured {
+            lacks.low |= *factor > 0.0;
+            lacks.high |= *factor < 0.0;
+        }
         match measured {
             Measured::Between(from, to) => {
                 let (from, to) = (factor * scale(*from), factor * scale(*to));
@@ -51,7 +64,9 @@ pub(super) fn estimate(
                 high += from.max(to);
                 limits += 1;
             }
-            Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
+            Measured::Repeats { values, .. }
+            | Measured::AtLeast(values)
+            | Measured::AtMost(values) => {
                 if values.len() < FEWEST {
                     return Err(too_few(values.len()));
                 }
@@ -101,6 +116,7 @@ pub(super) fn count(measured: &Result<Measured, Lack>, wanted: Count) -> Finding
         Err(lack) => return lack.clone().into(),
         Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
         Ok(Measured::AtLeast(values)) => return at_least(values.len()).into(),
+        Ok(Measured::AtMost(_)) => return at_most().into(),
         Ok(Measured::Repeats {
             values, expected, ..
         }) => (values, *expected),

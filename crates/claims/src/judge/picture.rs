@@ -114,6 +114,8 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
             let end = |end: f64| (*low > 0.0 && high.is_finite()).then_some(end);
             (estimate.middle(), end(*low), end(*high))
         }
+        // A chart has no mark for an upper bound.
+        Measured::AtMost(_) => return None,
         Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
             let logs = values.iter().all(|(_, value)| *value > 0.0);
             let to = |value: f64| if logs { value.ln() } else { value };

@@ -9,7 +9,7 @@ use super::judging::{AxisLine, Judging, log_range};
 use super::measured::{Measured, estimate};
 use super::sustained::share;
 use crate::curve::shown_ratio;
-use crate::decide::{Estimated, Ways, joint};
+use crate::decide::{Demand, Estimated, Ways, joint};
 use crate::finding::{Finding, Lack, Tells};
 
 impl Judging<'_> {
@@ -64,7 +64,7 @@ impl Judging<'_> {
                 (name, self.estimate_at(line, at, scale.logs))
             })
             .collect();
-        joint(whole, &points, scale.range, ways, &scale.show)
+        joint(whole, &points, scale.demand, ways, &scale.show)
     }
 
     fn mean(&self, line: &AxisLine<'_>, count: usize, ways: Ways) -> Finding {
@@ -109,7 +109,7 @@ impl Judging<'_> {
         at: &dyn Fn(bool) -> Result<Estimate, Lack>,
     ) -> Finding {
         let scale = self.scale(line);
-        cells::judge_range(at(scale.logs), scale.range, ways, &scale.show)
+        cells::judge_range(at(scale.logs), scale.demand, ways, &scale.show)
     }
 
     /// In which range a point must lie for judges that look at one point at a time.
@@ -130,16 +130,25 @@ impl Judging<'_> {
         };
         let logs = |bounds, show| Scale {
             logs: true,
-            range: log_range(bounds),
+            demand: log_range(bounds).into(),
             show,
         };
         let plainly = |bounds: Bounds| Scale {
             logs: false,
-            range: (bounds.low, bounds.high),
+            demand: (bounds.low, bounds.high).into(),
             show: Box::new(plain),
         };
         match self.rule.judge {
-            Judge::Ratio(bounds) => logs(wide(bounds), Box::new(shown_ratio)),
+            Judge::Ratio(bounds) => {
+                let scale = logs(wide(bounds), Box::new(shown_ratio));
+                Scale {
+                    demand: Demand {
+                        margin: self.rule.margin.ln_1p(),
+                        ..scale.demand
+                    },
+                    ..scale
+                }
+            }
             Judge::Equal(tolerance) => {
                 let bounds = Bounds {
                     low: 1.0 / (1.0 + tolerance),
@@ -161,9 +170,9 @@ impl Judging<'_> {
     }
 }
 
-/// How a point is judged: in which range, on logarithms or plain, and how it is shown.
+/// How a point is judged: where it must lie, on logarithms or plain, and how it is shown.
 struct Scale<'a> {
     logs: bool,
-    range: (f64, f64),
+    demand: Demand,
     show: Box<dyn Fn(f64) -> String + 'a>,
 }

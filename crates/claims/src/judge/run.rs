@@ -21,6 +21,10 @@ pub struct MeasuredRun<'a> {
     pub in_rounds: bool,
     /// The scale at which the study was run, if that is not the whole study.
     pub scale: Option<String>,
+    /// The day on which it began, as `2026-11-30`; `None` where that is not known.
+    pub day: Option<String>,
+    /// The rule of each claim in words when it began, by the claim's name; empty where that was not stored.
+    pub claim_rules: BTreeMap<String, String>,
     /// A figure's value with its unit.
     pub show: &'a dyn Fn(&str, f64) -> String,
 }
@@ -141,6 +145,12 @@ pub trait Figures {
     /// Whether something that was done in this trial alone, such as counting its system calls, changes a figure:
     /// it is then not compared with that of trials without.
     fn is_slowed(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Whether a value of a figure is a time that contains the stops of a host which a quota holds, and so an upper bound:
+    /// one below ten of the quota's periods.
+    fn is_stretched(&self, _name: &str, _value: f64) -> bool {
         false
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn share(terms: &[(f64, &Result<Measured, Lack>)]) -> Result<Estimate
     for (_, measured) in terms {
         match measured.as_ref().map_err(Lack::clone)? {
             Measured::Repeats { values, .. } => told.extend(values.iter().map(|(_, v)| *v > 0.0)),
-            Measured::AtLeast(_) | Measured::Between(..) => {
+            Measured::AtLeast(_) | Measured::AtMost(_) | Measured::Between(..) => {
                 return Err("a share of trials has no lower bound".into());
             }
         }

@@ -7,5 +7,8 @@ mod outcomes;
 mod planted;
 mod rounds;
 mod shares;
+mod stops;
+mod ties;
 mod traps;
 mod unequal;
+mod untold;

@@ -12,7 +12,8 @@ Examples:
   pubgauge report results/first-look     the answer and the page again
   pubgauge report results/first-look -v  with every figure behind it
   pubgauge report results/gate-*         what changed from run to run
-  pubgauge report results/k --claims studies/papers/kang2020.toml";
+  pubgauge report results/k --claims studies/papers/kang2020.toml
+  pubgauge report --claims kang2020.toml --from kang2020.csv";
 
 /// `pubgauge report`.
 #[derive(Debug, Args)]
@@ -20,12 +21,25 @@ Examples:
 pub struct ReportArgs {
     /// Folder of a run, or one with a run in each folder in it. Folders of several runs make one page of each figure over
     /// the runs in the order of time, with the changes beyond noise marked.
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required_unless_present = "from", value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
     /// Judge the run by the claims of this study, as they are now, and store the outcomes. Nothing
     /// is measured. The study has the name of the one that was run.
     #[arg(long, value_name = "STUDY")]
     pub claims: Option<PathBuf>,
+    /// With --claims: write the trials that the claims are judged by, a row each, to this file (CSV), which is enough to judge
+    /// them again.
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "claims")]
+    pub keep: Option<PathBuf>,
+    /// With --claims, in place of a folder: judge by the trials in this file, as --keep has written it.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        requires = "claims",
+        conflicts_with_all = ["dirs", "keep", "figure", "out"]
+    )]
+    pub from: Option<PathBuf>,
     /// Of several runs: only these figures, such as latency.p99. Fewer figures have narrower intervals.
     #[arg(
         hide_short_help = true,

@@ -47,6 +47,10 @@ fn badge(outcome: ClaimVerdict) -> Markup {
             "aside",
             "It holds for some implementations, and not for others.",
         ),
+        ClaimVerdict::OfVersion => (
+            "aside",
+            "It does not hold of this version; the one that it is about did it another way.",
+        ),
         ClaimVerdict::DoesNotHold => (
             "broken",
             "An interval lies where the claim says it does not.",

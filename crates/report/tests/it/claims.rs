@@ -3,7 +3,8 @@
 use pubgauge_figures::Messages;
 use std::path::Path;
 
-use pubgauge_conclusions::claims::judge;
+use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRun};
+use pubgauge_conclusions::claims::{judge, judge_and_keep};
 use pubgauge_driver::Answer;
 use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_figures::figure::Figure;
@@ -13,8 +14,10 @@ use pubgauge_figures::model::{
 };
 use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
+use pubgauge_figures::rule::Claim;
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
 use pubgauge_figures::slow::SlowFigures;
+use pubgauge_figures::studies::StudyOutcome;
 use pubgauge_figures::{
     Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Results, SeriesRecord,
     Status, TrafficRecord, Trial, Verdict,
@@ -214,7 +217,34 @@ fn judged(results: &Results, lines: &str) -> ClaimOutcome {
     let plan = study
         .and_then(|s| s.plan(&options))
         .unwrap_or_else(|e| panic!("{e}"));
-    judge(results, &plan.claims).remove(0)
+    let outcome = judge(results, &plan.claims).remove(0);
+    is_judged_by_what_is_kept(results, &plan.claims, &outcome);
+    outcome
+}
+
+/// The trials that were kept of a run say the same, after they were written and read.
+fn is_judged_by_what_is_kept(results: &Results, claims: &[Claim], outcome: &ClaimOutcome) {
+    let (outcomes, rows) = judge_and_keep(results, claims);
+    assert_eq!(outcomes[0], *outcome);
+    let kept = Kept {
+        run: KeptRun {
+            format: FORMAT.into(),
+            study: StudyOutcome {
+                started: results.study.started.clone(),
+                trials: results.trials.len() as u32,
+                planned_trials: results.study.planned_trials,
+                ..StudyOutcome::default()
+            },
+            scale: results.study.scale.clone(),
+            in_rounds: results.study.until_decided_s.is_some(),
+            claim_rules: results.study.claim_rules.clone(),
+            ..KeptRun::default()
+        },
+        rows,
+    };
+    let read = Kept::parse(&kept.to_text()).unwrap();
+    assert_eq!(read, kept);
+    assert_eq!(read.judge(claims)[0], *outcome);
 }
 
 const ORDER: &str = "papers = \"2.1\"\nfigure = \"delivered-bytes-rate\"\n\

@@ -3,6 +3,8 @@
 use crate::chromium;
 use crate::sample;
 
+use std::collections::BTreeMap;
+
 use chromium::{Browser, SAVED, saved};
 use pubgauge_figures::claim::{ClaimCurve, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_report::studies::{collect_studies, markdown, outcome, table, title};
@@ -57,10 +59,10 @@ fn the_page_over_all_draws_and_links() {
     assert_eq!(
         counts,
         json!([
-            ["a", "1", "0", "0", "0", "0", "0", "1", "0"],
-            ["b second", "0", "0", "0", "1", "0", "1", "0", "0"],
-            ["c", "–", "–", "–", "–", "–", "–", "–", "0"],
-            ["all", "1", "0", "0", "1", "0", "1", "1", "0"]
+            ["a", "1", "0", "0", "0", "0", "0", "0", "1", "0"],
+            ["b second", "0", "0", "0", "0", "1", "0", "1", "0", "0"],
+            ["c", "–", "–", "–", "–", "–", "–", "–", "–", "0"],
+            ["all", "1", "0", "0", "0", "1", "0", "1", "1", "0"]
         ])
     );
     // What the picture shows can be saved: the same figures, with their unit.
@@ -181,40 +183,61 @@ fn the_table_fits_80_columns() {
 }
 
 #[test]
-fn the_table_in_markdown() {
-    let studies = three();
-    let text = markdown(&studies);
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 8, "{text}");
-    assert_eq!(
-        lines[2],
-        "| first C1 | QoS 1 costs \\| more than \\<QoS 0\\>, says C1. (nobody 2020, table 2) | 1.6 times | qos1/qos0 at 64B: 2 (1.9 to 2.1) | **holds** |"
-    );
-    assert_eq!(
-        lines[5],
-        "(Measured: first on 2026-11-21, second on 2026-11-21; 2 processors, Some Processor, 8.00 GiB of memory, Debian 12, Linux 6.1.2.)"
-    );
+fn every_claim_has_a_line_in_markdown() {
+    let mut studies = three();
+    let text = markdown(&studies, &BTreeMap::new());
+    let all = studies.studies.iter().flat_map(|study| &study.claims);
+    for claim in all.clone() {
+        assert!(
+            text.contains(&format!("\n| {} | ", claim.id)),
+            "{}: {text}",
+            claim.id
+        );
+    }
+    assert_eq!(all.count(), 4);
+    assert!(text.starts_with(
+        "| paper | claims | outcomes |\n|---|---|---|\n| first | 2 | holds 1, not applicable 1 |\n"
+    ));
+    // Without words of its own a claim has its reason, else its figures; both as sentences.
+    let line = "| C1 | QoS 1 costs \\| more than \\<QoS 0\\>, says C1. | **holds** | Qos1/qos0 at 64B: 2 (1.9 to 2.1). |";
+    assert!(text.contains(line), "{text}");
+    let words = BTreeMap::from([("first C1".to_owned(), "It costs twice as much.".to_owned())]);
+    let text = markdown(&studies, &words);
     assert!(
-        lines[7].starts_with("(Of all claims: first: holds 1, not applicable 1;"),
+        text.contains("| **holds** | It costs twice as much. |"),
         "{text}"
     );
-    let mut many = three();
-    let claim = &mut many.studies[0].claims[0];
-    claim.ours = "at 1: 2; at 2: 3; at 3: 4; at 4: 5".to_owned();
-    claim.reason = "at 2: 3".to_owned();
-    let text = markdown(&many);
-    assert!(
-        text.contains("| at 1: 2; at 2: 3; and 2 more | **holds** |"),
-        "{text}"
-    );
-    // A stand-in is told beside the outcome.
-    let claim = &mut many.studies[0].claims[0];
+    // What stands in, and a rule that is later than its trials, stand beside them; days are told at the end.
+    let claim = &mut studies.studies[0].claims[0];
     claim.outcome = ClaimVerdict::StandInHolds;
     claim.stand_in = "a for A".to_owned();
-    let text = markdown(&many);
-    assert!(text.contains("| **stand-in holds**: a for A |"), "{text}");
-    assert_eq!(
-        markdown(&collect_studies(Vec::new())),
-        "No paper's study has been run whole yet.\n"
+    claim.rule_is_later = true;
+    let second = &mut studies.studies[1].claims[0];
+    second.kept_from = "2026-11-20".to_owned();
+    let text = markdown(&studies, &words);
+    assert!(
+        text.contains("| **stand-in holds** | Stand-in: a for A. It costs twice as much. The rule is later than its trials. |"),
+        "{text}"
     );
+    for end in [
+        "(Measured on 2026-11-20, by trials that were not kept: second C1.)",
+        "(Measured on 2026-11-21, by trials that are kept here: first C1.)",
+        "(Machine: 2 processors, Some Processor, 8.00 GiB of memory, Debian 12, Linux 6.1.2.)",
+    ] {
+        assert!(text.contains(&format!("\n{end}\n")), "{end}: {text}");
+    }
+    assert_eq!(
+        markdown(&collect_studies(Vec::new()), &words),
+        "No paper's study has claims.\n"
+    );
+}
+
+#[test]
+fn a_reason_and_what_would_tell_are_sentences() {
+    let mut studies = three();
+    let claim = &mut studies.studies[0].claims[1];
+    claim.reason = "it cannot be had; would tell: a machine of its own".to_owned();
+    let text = markdown(&studies, &BTreeMap::new());
+    let line = "| It cannot be had. Would tell: a machine of its own. |";
+    assert!(text.contains(line), "{text}");
 }

@@ -41,6 +41,16 @@ pub struct ClaimFile {
     pub needs_network: Option<String>,
     /// Why no run can judge it.
     pub not_applicable: Option<String>,
+    /// Why the study's cells do not tell it, whatever is measured there: "its bed decides, not the system". The rule stays,
+    /// and is not judged.
+    pub cannot_tell: Option<String>,
+    /// The machine or the measurement that would tell it. It stands behind the reason of a claim that cannot be told.
+    pub told_by: Option<String>,
+    /// The first day whose trials count, such as "2026-11-30": the rule or the bed was another one before.
+    pub not_before: Option<String>,
+    /// How the version that is claimed about differs from the one that is measured, and since which version: the outcome is
+    /// then "true of its version" in place of "does not hold".
+    pub of_version: Option<String>,
     /// The stand-in, and what it replaces, such as "Cyclone DDS's adaptive batching for RTI Connext's TurboMode": the
     /// outcome then says that it is that of a stand-in.
     pub stand_in: Option<String>,
@@ -131,6 +141,9 @@ pub struct RuleFile {
     pub wide: Option<bool>,
     /// Repeats are compared one by one.
     pub paired: Option<bool>,
+    /// Of `ratio`: up to which share two sides are alike, such as "2%". An order within it neither
+    /// holds nor fails.
+    pub margin: Option<String>,
     /// Systems without which the part is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_systems: Vec<String>,
@@ -138,6 +151,10 @@ pub struct RuleFile {
     pub needs_network: Option<String>,
     /// Why no run can judge the part; it has no judge then.
     pub not_applicable: Option<String>,
+    /// Why the study's cells do not tell the part, whatever is measured there; it may have a judge all the same.
+    pub cannot_tell: Option<String>,
+    /// How the version that the part is about differs from the one that is measured, and since which version.
+    pub of_version: Option<String>,
 }
 
 /// At which points of an axis.

@@ -16,7 +16,7 @@ fn planned(text: &str) -> Result<Plan, InvalidInput> {
 #[test]
 fn claims_of_five_papers_in_words() {
     let plan = planned(CLAIMS).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(plan.claims.len(), 20);
+    assert_eq!(plan.claims.len(), 22);
     let show = |_: &str, value: f64| pubgauge_quantities::shown::number(value);
     let mut said = String::new();
     for claim in &plan.claims {
@@ -68,6 +68,18 @@ fn claims_keep_to_the_schema() {
 fn each_mistake_has_its_message() {
     let cases = [
         ("no rule", "figure = \"lost\""),
+        (
+            "no day",
+            "not-before = \"30 November\"\nfigure = \"lost\"\nrule = { sides = [\"a\"], count = \"= 0\" }",
+        ),
+        (
+            "a margin of no ratio",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], count = \"= 0\", margin = \"2%\" }",
+        ),
+        (
+            "a margin that is no share",
+            "figure = \"lost\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\", margin = \"0.02\" }",
+        ),
         ("no judge", "figure = \"lost\"\nrule = { sides = [\"a\"] }"),
         (
             "two judges",

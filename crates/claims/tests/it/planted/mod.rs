@@ -19,6 +19,8 @@ pub struct Planted {
     pub named: BTreeMap<String, f64>,
     pub windows: Vec<f64>,
     pub slowed: bool,
+    /// Times below this contain the stops of a quota.
+    pub stretched_below: f64,
 }
 
 impl Figures for Planted {
@@ -32,6 +34,10 @@ impl Figures for Planted {
 
     fn is_slowed(&self, _: &str) -> bool {
         self.slowed
+    }
+
+    fn is_stretched(&self, name: &str, value: f64) -> bool {
+        name.contains("latency") && value < self.stretched_below
     }
 }
 
@@ -52,6 +58,7 @@ pub struct World {
     pub networks: BTreeMap<CellKey, Vec<String>>,
     pub scale: Option<String>,
     pub in_rounds: bool,
+    pub day: Option<String>,
     rng: StdRng,
 }
 
@@ -64,6 +71,7 @@ impl World {
             networks: BTreeMap::new(),
             scale: None,
             in_rounds: false,
+            day: None,
             rng: StdRng::seed_from_u64(seed),
         }
     }
@@ -94,6 +102,7 @@ impl World {
                 named: BTreeMap::new(),
                 windows: Vec::new(),
                 slowed: false,
+                stretched_below: 0.0,
             },
         });
     }
@@ -146,6 +155,8 @@ impl World {
             networks: self.networks.clone(),
             in_rounds: self.in_rounds,
             scale: self.scale.clone(),
+            day: self.day.clone(),
+            claim_rules: BTreeMap::new(),
             show: &show,
         })
     }
@@ -184,6 +195,7 @@ pub fn rule(sides: &[&str], judge: Judge) -> ClaimRule {
         judge,
         wide: false,
         paired: false,
+        margin: 0.0,
         verdicts: Vec::new(),
         leave_out: Vec::new(),
     }

@@ -40,6 +40,8 @@ pub fn picture(part: &str) -> ClaimPicture {
 
 pub fn claim(id: &str, outcome: ClaimVerdict, pictures: Vec<ClaimPicture>) -> ClaimOutcome {
     ClaimOutcome {
+        rule_is_later: false,
+        kept_from: String::new(),
         stand_in: String::new(),
         id: id.into(),
         sentence: format!("QoS 1 costs | more than <QoS 0>, says {id}."),

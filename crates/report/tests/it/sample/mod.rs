@@ -2,6 +2,7 @@
 //! verdicts by the real rules.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -211,6 +212,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             idle_driver: None,
             max_open_files: 1_048_576,
             load_average_1min: 0.31,
+            pubgauge_commit: String::new(),
             pubgauge_version: "0.1.0".into(),
             calibration: Some(
                 serde_json::json!({"timer_lateness_ns": {"p50": 52_000, "p99": 210_000}}),
@@ -247,6 +249,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             }],
             capabilities: ["rabbitmq", "zeromq"].map(capabilities).to_vec(),
             recordings: Vec::new(),
+            claim_rules: BTreeMap::new(),
             scale: None,
             seed: 7,
             cut_off: false,
