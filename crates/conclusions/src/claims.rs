@@ -99,11 +99,11 @@ fn as_run<T>(results: &Results, with_figures: bool, of: impl FnOnce(&MeasuredRun
     let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
     // One that was measured again in its round does not count.
     let repeats = || results.standing().filter(|trial| !unknown(trial));
-    let figures: Vec<OfTrial<'_>> = match with_figures {
-        false => Vec::new(),
-        true => repeats()
-            .map(|trial| OfTrial::new(trial, results))
-            .collect(),
+    let figures: Vec<OfTrial<'_>> = if with_figures {
+        let of = |trial| OfTrial::new(trial, results);
+        repeats().map(of).collect()
+    } else {
+        Vec::new()
     };
     let trials = repeats().zip(&figures).map(|(trial, figures)| Observation {
         cell: cell_of(trial),

@@ -266,9 +266,10 @@ fn in_words(claim: &ClaimOutcome, found: Option<&String>) -> String {
         what if claim.outcome.is_answer() => format!("Stand-in: {what}. "),
         _ => String::new(),
     };
-    let later = match claim.rule_is_later {
-        true => " The rule is later than its trials.",
-        false => "",
+    let later = if claim.rule_is_later {
+        " The rule is later than its trials."
+    } else {
+        ""
     };
     format!("{stand_in}{told}{later}")
 }
