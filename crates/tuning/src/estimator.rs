@@ -8,7 +8,7 @@ use tpe::{
 };
 
 use crate::factor::{Factor, Levels, Point};
-use crate::steps::KnownPoint;
+use crate::finding::KnownPoint;
 
 /// Share of what was seen that counts as good.
 const GOOD: f64 = 0.2;

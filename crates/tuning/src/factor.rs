@@ -52,7 +52,7 @@ impl Point {
     }
 
     /// The point with another value of one factor.
-    pub fn with(&self, nth: usize, value: Option<Value>) -> Point {
+    pub fn with_value(&self, nth: usize, value: Option<Value>) -> Point {
         let mut point = self.clone();
         point.0[nth] = value;
         point
@@ -96,7 +96,7 @@ impl Levels {
         match self {
             Levels::Choices(values) => values.iter().map(|value| vec![value.clone()]).collect(),
             Levels::Range { default, .. } => {
-                let middle = self.place(*default);
+                let middle = self.place_of(*default);
                 let steps = (0..LADDER).map(|nth| nth as f64 / (LADDER - 1) as f64);
                 let far = steps.filter(|place| (place - middle).abs() > NEAR);
                 let (below, above): (Vec<f64>, Vec<f64>) = far.partition(|place| *place < middle);
@@ -130,7 +130,7 @@ impl Levels {
     }
 
     /// The smallest and the largest value of a range.
-    pub fn ends(&self) -> Vec<Value> {
+    pub fn range_ends(&self) -> Vec<Value> {
         match self {
             Levels::Choices(_) => Vec::new(),
             Levels::Range { .. } => vec![self.value_at(0.0), self.value_at(1.0)],
@@ -165,7 +165,7 @@ impl Levels {
     }
 
     /// Where a number is in its range, 0 to 1.
-    fn place(&self, number: f64) -> f64 {
+    fn place_of(&self, number: f64) -> f64 {
         match *self {
             Levels::Choices(_) => 0.0,
             Levels::Range {
@@ -226,7 +226,7 @@ impl Levels {
             }
             Levels::Range { default, .. } => {
                 let number = value.and_then(Value::as_f64).unwrap_or(*default);
-                self.place(number)
+                self.place_of(number)
             }
         }
     }

@@ -132,3 +132,13 @@ impl Seen {
         matches!(self.purpose, Purpose::Pair { .. })
     }
 }
+
+/// A point that was measured.
+pub(crate) struct KnownPoint {
+    pub(crate) point: Point,
+    /// Its mean score, without those of pairs; `None` if it is hopeless or told nothing.
+    pub(crate) score: Option<f64>,
+    /// How many scores that is the mean of.
+    pub(crate) scores: usize,
+    pub(crate) is_hopeless: bool,
+}

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::estimator;
 use crate::factor::Point;
-use crate::finding::{Finding, Purpose, Question, Seen, Side};
+use crate::finding::{Finding, KnownPoint, Purpose, Question, Seen, Side};
 
 /// Measurements of the default before all else: they tell how much of a difference is chance.
 const BASES: usize = 3;
@@ -58,16 +58,6 @@ pub fn next(question: &Question, seen: &[Seen]) -> Step {
     View::new(question, seen).next(false)
 }
 
-/// A point that was measured.
-pub(crate) struct KnownPoint {
-    pub(crate) point: Point,
-    /// Its mean score, without those of pairs; `None` if it is hopeless or told nothing.
-    pub(crate) score: Option<f64>,
-    /// How many scores that is the mean of.
-    pub(crate) scores: usize,
-    pub(crate) is_hopeless: bool,
-}
-
 /// All that was seen, put in order.
 pub struct View<'a> {
     question: &'a Question,
@@ -97,7 +87,7 @@ impl<'a> View<'a> {
         let Some(leader) = self.leader() else {
             return Step::End(Ended::NothingBetter);
         };
-        if let Some(point) = self.again() {
+        if let Some(point) = self.leader_again() {
             return measure(Purpose::Again, point);
         }
         let Some((nth, side)) = self.pair() else {
@@ -217,7 +207,7 @@ impl<'a> View<'a> {
                 let Some(value) = ladder.get(rung) else {
                     continue;
                 };
-                let at = |value: &Value| base.with(*nth, Some(value.clone()));
+                let at = |value: &Value| base.with_value(*nth, Some(value.clone()));
                 if ladder[..rung].iter().any(|before| is_hopeless(&at(before))) {
                     continue;
                 }
@@ -270,7 +260,7 @@ impl<'a> View<'a> {
         let beside = factors.flat_map(|(nth, factor)| {
             let values = factor.levels.ladders().into_iter().flatten().map(Some);
             let values = values.chain([None]);
-            values.map(move |value| leader.point.with(nth, value))
+            values.map(move |value| leader.point.with_value(nth, value))
         });
         let is_known = |point: &Point| known.iter().any(|known| known.point == *point);
         beside.into_iter().find(|point| !is_known(point))
@@ -284,7 +274,7 @@ impl<'a> View<'a> {
         for (nth, factor) in self.question.factors.iter().enumerate() {
             let values = factor.levels.ladders().into_iter().flatten();
             let scored = values.filter_map(|value| {
-                let score = self.mean(&base.with(nth, Some(value.clone())))?;
+                let score = self.mean(&base.with_value(nth, Some(value.clone())))?;
                 (score < base_score).then_some((value, score))
             });
             let best = scored.min_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -334,7 +324,7 @@ impl<'a> View<'a> {
     }
 
     /// The leader, while it has too few scores.
-    fn again(&self) -> Option<Point> {
+    fn leader_again(&self) -> Option<Point> {
         let leader = self.leader().filter(|_| self.may_measure_again())?;
         let own = self.of_point(&leader).into_iter();
         let scores = own.filter(|one| one.finding.score().is_some());
