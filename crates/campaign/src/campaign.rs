@@ -324,7 +324,7 @@ fn after_a_step(
     folder: &mut RunFolder,
     watch: &mut dyn Watch,
 ) -> Result<(), Error> {
-    if proposer.plan().search.is_none() {
+    if proposer.plan().search.is_none() && !proposer.is_led() {
         return Ok(());
     }
     let searches = store_findings(proposer, folder)?;
@@ -356,7 +356,7 @@ fn conclude(
             .compared(comparisons, planned)
             .map_err(Error::not_valid)?;
     }
-    if proposer.plan().search.is_some() && !is_cut_off {
+    if (proposer.plan().search.is_some() || proposer.is_led()) && !is_cut_off {
         store_findings(proposer, folder)?;
         for cell in &folder.results().not_measured {
             watch.note(Note::NotMeasured(cell));

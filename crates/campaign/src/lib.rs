@@ -21,6 +21,7 @@ mod proposer;
 mod repeats;
 pub mod sizes;
 mod systems_here;
+pub mod tuning;
 
 pub use campaign::{Campaign, Note, Watch, judge};
 pub use client::{ClientOptions, MOST_PROCESSES};

@@ -10,6 +10,7 @@ use pubgauge_quantities::lists::unique;
 use pubgauge_runner::ResolvedSettings;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
+use pubgauge_tuning::written;
 use serde::{Deserialize, Serialize};
 
 /// A plan, and the systems it runs on.
@@ -108,7 +109,42 @@ impl Chosen {
         target.tls.clone_from(&self.tls);
         let mut mappings = self.driver.resolve(settings, &target)?;
         mappings.extend(target.unchecked(self.driver.schemes()));
+        mappings.extend(self.resolve_options(settings)?);
         Ok(mappings)
+    }
+
+    /// The options of the system's own configuration that settings give, as the lines that they become.
+    fn resolve_options(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        let Some(options) = settings.options.get(&self.file.name) else {
+            return Ok(Vec::new());
+        };
+        let Ok(system) = self.file.variant(self.variant.as_deref()) else {
+            return Ok(Vec::new());
+        };
+        let (mut mappings, mut refused) = (Vec::new(), Vec::new());
+        for (name, value) in options {
+            let setting = format!("options.{}.{name}", self.file.name);
+            let shown = written(value);
+            match system.option_lines(name, value) {
+                Ok(lines) => mappings.push(Mapping {
+                    setting,
+                    value: shown,
+                    native: lines.join("; "),
+                    term: None,
+                    qos: None,
+                }),
+                Err(reason) => refused.push(Unsupported {
+                    setting,
+                    value: shown,
+                    reason,
+                }),
+            }
+        }
+        if refused.is_empty() {
+            Ok(mappings)
+        } else {
+            Err(refused)
+        }
     }
 
     /// In how far recorded messages travel on this system as they were recorded.

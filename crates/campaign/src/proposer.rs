@@ -21,6 +21,7 @@ use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
 use crate::repeats::Round;
+use crate::tuning::Tuner;
 use crate::{Chosen, Prepared, capacity};
 
 /// A trial to run.
@@ -58,6 +59,8 @@ pub struct Proposer<'a> {
     budget_s: Option<f64>,
     /// A cache of the last round of these, with its number.
     round: RefCell<Option<(u32, Round)>>,
+    /// Leads the trials in place of all else.
+    tuner: Option<&'a Tuner<'a>>,
 }
 
 impl<'a> Proposer<'a> {
@@ -82,6 +85,7 @@ impl<'a> Proposer<'a> {
             loaded: RefCell::default(),
             budget_s: None,
             round: RefCell::default(),
+            tuner: None,
         };
         for trial in prepared.plan.searches() {
             let fits = proposer.largest(trial)?;
@@ -96,6 +100,9 @@ impl<'a> Proposer<'a> {
     /// # Errors
     /// If a load is not possible.
     pub fn next(&self, done: &[Trial]) -> Result<Option<Proposal>, Error> {
+        if let Some(tuner) = self.tuner {
+            return self.next_of(tuner, done);
+        }
         let plan = &self.prepared.plan;
         if let (Some(_), Some(pairs)) = (plan.rounds(), &self.pairs) {
             return Ok(pairs.next(done).map(|(at, round)| {
@@ -122,6 +129,31 @@ impl<'a> Proposer<'a> {
         Ok(None)
     }
 
+    /// Lets a tuning lead all trials: the plan is the cell that it begins with.
+    pub fn led_by(mut self, tuner: &'a Tuner<'a>) -> Self {
+        self.tuner = Some(tuner);
+        self
+    }
+
+    /// Whether a tuning leads all trials.
+    pub fn is_led(&self) -> bool {
+        self.tuner.is_some()
+    }
+
+    /// The next trial of a tuning.
+    fn next_of(&self, tuner: &Tuner<'_>, done: &[Trial]) -> Result<Option<Proposal>, Error> {
+        let Some(tuned) = tuner.next(done)? else {
+            return Ok(None);
+        };
+        Ok(Some(Proposal {
+            processes: self.processes_for(&tuned.trial)?,
+            search: tuned.search,
+            limit_share: None,
+            round: 0,
+            trial: tuned.trial,
+        }))
+    }
+
     /// The plan that is carried out.
     pub fn plan(&self) -> &'a Plan {
         &self.prepared.plan
@@ -139,6 +171,9 @@ impl<'a> Proposer<'a> {
 
     /// Number of trials of a run that has done these: while a search is not over, one more than are known.
     pub fn planned(&self, done: &[Trial]) -> u32 {
+        if let Some(tuner) = self.tuner {
+            return done.len() as u32 + u32::from(!tuner.is_over());
+        }
         let left = self.remaining(done);
         let seeks = left.iter().any(|trial| trial.seeks().is_some());
         let plain = left.iter().filter(|trial| trial.seeks().is_none());
@@ -283,4 +318,4 @@ pub fn default_criterion(pacing_within_ns: u64, path_ns: Option<u64>) -> Criteri
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

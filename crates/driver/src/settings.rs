@@ -49,6 +49,31 @@ pub struct Settings {
     /// Settings that only one driver knows, by driver name, for example
     /// `native.mqtt.version = "3.1.1"`.
     pub native: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+    /// Options of systems' own configuration, by system, for example `options.mosquitto.max-inflight = 20`; `pubgauge systems`
+    /// lists what each system has. Those of other systems count for nothing.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+}
+
+/// Where a setting stands, by its name.
+enum Place<'n> {
+    Neutral(&'n str),
+    /// `native.DRIVER.NAME`.
+    Native(&'n str, &'n str),
+    /// `options.SYSTEM.NAME`.
+    Options(&'n str, &'n str),
+}
+
+fn place_of(setting: &str) -> Place<'_> {
+    // The name of a system may have points, that of a driver or an option has none.
+    let below = |table: &str| setting.strip_prefix(table)?.rsplit_once('.');
+    if let Some((driver, name)) = below("native.") {
+        Place::Native(driver, name)
+    } else if let Some((system, name)) = below("options.") {
+        Place::Options(system, name)
+    } else {
+        Place::Neutral(setting)
+    }
 }
 
 impl Settings {
@@ -89,13 +114,14 @@ impl Settings {
 
     /// These settings, overridden by those that `own` gives.
     pub fn overridden_by(&self, own: &Settings) -> Settings {
-        let mut native = self.native.clone();
-        for (driver, values) in &own.native {
-            native
-                .entry(driver.clone())
-                .or_default()
-                .extend(values.clone());
-        }
+        let both = |mut tables: BTreeMap<String, BTreeMap<String, serde_json::Value>>, own| {
+            for (of, values) in own {
+                tables.entry(of).or_default().extend(values);
+            }
+            tables
+        };
+        let native = both(self.native.clone(), own.native.clone());
+        let options = both(self.options.clone(), own.options.clone());
         Settings {
             pattern: own.pattern.or(self.pattern),
             reliability: own.reliability.or(self.reliability),
@@ -116,32 +142,65 @@ impl Settings {
             keep_alive_s: own.keep_alive_s.or(self.keep_alive_s),
             user_properties: own.user_properties.clone().or(self.user_properties.clone()),
             native,
+            options,
         }
     }
 
     /// Whether a setting is given, by its name as in [`Mapping::setting`].
     pub fn has(&self, name: &str) -> bool {
-        match name.strip_prefix("native.").and_then(|n| n.split_once('.')) {
-            Some((driver, name)) => self.native(driver, name).is_some(),
-            None => self.value_of(name) != "default",
+        match place_of(name) {
+            Place::Native(driver, name) => self.native(driver, name).is_some(),
+            Place::Options(system, name) => self.option(system, name).is_some(),
+            Place::Neutral(name) => self.value_of(name) != "default",
         }
     }
 
     /// These settings without one, by its name as in [`Mapping::setting`].
     pub fn without_setting(&self, name: &str) -> Settings {
         let mut rest = self.clone();
-        if let Some((driver, name)) = name.strip_prefix("native.").and_then(|n| n.split_once('.')) {
-            if let Some(values) = rest.native.get_mut(driver) {
-                values.remove(name);
-            }
-            rest.native.retain(|_, values| !values.is_empty());
-            return rest;
+        let (tables, of, name) = match place_of(name) {
+            Place::Native(driver, name) => (&mut rest.native, driver, name),
+            Place::Options(system, name) => (&mut rest.options, system, name),
+            Place::Neutral(name) => return self.without_neutral(name),
+        };
+        if let Some(values) = tables.get_mut(of) {
+            values.remove(name);
         }
+        tables.retain(|_, values| !values.is_empty());
+        rest
+    }
+
+    fn without_neutral(&self, name: &str) -> Settings {
+        let rest = self.clone();
         let Ok(serde_json::Value::Object(mut all)) = serde_json::to_value(&rest) else {
             return rest;
         };
         all.remove(name);
         serde_json::from_value(all.into()).unwrap_or(rest)
+    }
+
+    /// These settings with a value of one, by its name as in [`Mapping::setting`] or `options.SYSTEM.NAME`.
+    ///
+    /// # Errors
+    /// If there is no such neutral setting, or it cannot have this value.
+    pub fn with_setting(
+        &self,
+        name: &str,
+        value: serde_json::Value,
+    ) -> Result<Settings, serde_json::Error> {
+        let mut more = self.clone();
+        let (tables, of, name) = match place_of(name) {
+            Place::Native(driver, name) => (&mut more.native, driver, name),
+            Place::Options(system, name) => (&mut more.options, system, name),
+            Place::Neutral(name) => {
+                let one = serde_json::Map::from_iter([(name.to_owned(), value)]);
+                let own = serde_json::from_value(one.into())?;
+                return Ok(self.overridden_by(&own));
+            }
+        };
+        let values = tables.entry(of.to_owned()).or_default();
+        values.insert(name.to_owned(), value);
+        Ok(more)
     }
 
     /// Whether a message may be lost without anybody having broken a promise.
@@ -155,6 +214,11 @@ impl Settings {
     /// A driver's own setting as it stands in the study, if given.
     pub fn native(&self, driver: &str, name: &str) -> Option<&serde_json::Value> {
         self.native.get(driver)?.get(name)
+    }
+
+    /// An option of a system's own configuration, if given.
+    pub fn option(&self, system: &str, name: &str) -> Option<&serde_json::Value> {
+        self.options.get(system)?.get(name)
     }
 }
 

@@ -7,6 +7,7 @@ mod guard;
 mod hosts;
 mod report;
 mod tools;
+mod tune;
 mod until;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ pub use guard::GuardArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use report::ReportArgs;
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
+pub use tune::TuneArgs;
 pub use until::{RunVerb, UntilArgs};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
@@ -88,6 +90,9 @@ pub enum Verb {
     /// Guard a release: measure the old and the new one in turns, until it can be told whether anything is worse by
     /// more than a margin.
     Guard(Box<GuardArgs>),
+    /// Tune a system for a workload: which of its settings and options serve it better than the default, and what that
+    /// gives up.
+    Tune(Box<TuneArgs>),
     /// Print what a run would do, how long it takes, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
     /// List the known systems: found or not, version, and the command that installs each; or
@@ -149,6 +154,16 @@ pub enum Verb {
     /// Serve as a built-in system, in the foreground (used by `run` itself).
     #[command(subcommand, hide = true)]
     Serve(ServeVerb),
+}
+
+impl Verb {
+    /// Whether it reads studies, which may name profiles of the user's own.
+    pub fn reads_studies(&self) -> bool {
+        matches!(
+            self,
+            Verb::Run(_) | Verb::Find(_) | Verb::Guard(_) | Verb::Tune(_) | Verb::Plan(_)
+        )
+    }
 }
 
 /// Files that have a schema.

@@ -88,6 +88,45 @@ mod tests {
         assert_eq!(tuned, names);
     }
 
+    /// What system files say can be tuned exists, and has such values.
+    #[test]
+    fn every_tunable_setting_is_one_of_its_driver() {
+        let catalog = pubgauge_testbed::Catalog::load(&[]).unwrap();
+        let validator = jsonschema::validator_for(&study_schema()).unwrap();
+        let mut count = 0;
+        for system in catalog.systems() {
+            for tunable in system.tunable.iter().filter(|one| one.setting.is_some()) {
+                let ends = [tunable.from, tunable.to]
+                    .into_iter()
+                    .flatten()
+                    .map(Value::from);
+                for value in tunable
+                    .values
+                    .iter()
+                    .chain(&tunable.default)
+                    .cloned()
+                    .chain(ends)
+                {
+                    // The ends of a range of whole numbers are such.
+                    let value = match value.as_f64().filter(|number| number.fract() == 0.0) {
+                        Some(whole) => json!(whole as i64),
+                        None => value,
+                    };
+                    let settings = pubgauge_driver::Settings::default();
+                    let settings = settings.with_setting(tunable.name(), value.clone());
+                    let settings = settings.unwrap_or_else(|e| panic!("{}: {e}", tunable.name()));
+                    let mut variant = serde_json::to_value(&settings).unwrap();
+                    let table = variant.as_object_mut().unwrap();
+                    table.retain(|_, value| !value.is_null());
+                    let study = json!({ "name": "t", "settings": [variant] });
+                    assert!(validator.is_valid(&study), "{}: {study}", system.name);
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 100, "{count}");
+    }
+
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
     }

@@ -48,6 +48,7 @@ mod systems;
 mod terminal;
 mod traces;
 mod trend;
+mod tune;
 mod vocabulary;
 mod worker;
 
@@ -95,6 +96,9 @@ fn main() {
 }
 
 fn act(cli: Cli) -> Result<i32, Ending> {
+    if cli.verb.reads_studies() {
+        tune::load_profiles()?;
+    }
     match cli.verb {
         Verb::Run(verb) => run::run(&verb.args()?),
         Verb::Find(mut args) => {
@@ -103,6 +107,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         }
         Verb::Advise(args) => advise::advise(&args),
         Verb::Guard(args) => run::run(&args.run_args()?),
+        Verb::Tune(args) => tune::tune(*args),
         Verb::Plan(mut args) => {
             args.selection.resolve_words()?;
             plan::plan(&args)

@@ -16,7 +16,7 @@ use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_quantities::text::wrap;
 use pubgauge_runner::describe::{arrival_words, describe, size_words};
 use pubgauge_search::Axis;
-use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
+use pubgauge_study::{Plan, PlannedTrial, Profile, all_profiles};
 use pubgauge_workload::{Audience, SECOND, Volume, Volumes, Workload};
 use serde::{Serialize, Serializer};
 
@@ -478,12 +478,12 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn describe_in_full(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
     let mut out = String::new();
-    let used = |p: &&Profile| {
+    let used = |p: &&'static Profile| {
         plan.trials
             .iter()
             .any(|t| t.profile.as_ref() == Some(&p.name))
     };
-    let used = profiles().iter().filter(used);
+    let used = all_profiles().filter(used);
     let about = used.map(|profile| format!("{}: {}", profile.name, profile.about));
     section(&mut out, "profiles", about.collect());
     out.push_str("\ntrials, in order\n");

@@ -113,10 +113,11 @@ pub struct Progress {
 
 impl Progress {
     /// Progress over the trials of a plan that are `left`; silent if `quiet`. `shown` is kept up to
-    /// date.
+    /// date. A run that is `led` has as many trials as it needs.
     pub fn new(
         plan: &Plan,
         left: &[&PlannedTrial],
+        led: bool,
         quiet: bool,
         shown: Option<Arc<Mutex<LiveFigures>>>,
     ) -> Self {
@@ -127,7 +128,7 @@ impl Progress {
             planned: Duration::from_nanos(trial.duration_estimate()),
         }));
         // The number of trials of searches and rounds is not known beforehand.
-        let known = if plan.search.is_some() || plan.rounds().is_some() {
+        let known = if led || plan.search.is_some() || plan.rounds().is_some() {
             0
         } else {
             plan.trials.len() as u64
@@ -157,6 +158,7 @@ impl Progress {
         let all = progress.forecast.next() + progress.forecast.remaining_time();
         let count = so_many(left.len() as u64, "trial");
         match left.len() {
+            _ if led => {}
             0 => progress.print_line("every trial has been measured already"),
             _ if plan.search.is_some() => progress.print_line(&lengths(plan, left)),
             _ if plan.rounds().is_some() => {

@@ -96,7 +96,10 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
 
 /// How the resumed run was begun; `None` for a new run, and for one that is resumed with all its
 /// flags.
-fn earlier_invocation(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
+///
+/// # Errors
+/// If its folder does not say how it was begun.
+pub fn earlier_invocation(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
     let Some(dir) = &args.resume else {
         return Ok(None);
     };

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use pubgauge_campaign::tuning::{Adviser, Tuner, TuningPlan};
 use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer};
 use pubgauge_command::exit::{Ending, tell};
 use pubgauge_command::options::Login;
@@ -52,6 +53,13 @@ pub struct Done {
     pub results: Results,
     pub page: PathBuf,
     pub folder: PathBuf,
+}
+
+/// A tuning that leads the trials of a run in place of its plan, and gets them at the end.
+pub struct Leading<'l> {
+    pub plan: &'l TuningPlan,
+    pub adviser: Option<Box<dyn Adviser>>,
+    pub conclude: &'l mut dyn FnMut(&Prepared, &Tuner<'_>, &Results),
 }
 
 impl Ready {
@@ -148,6 +156,21 @@ impl Ready {
         hosts: Option<&Arc<Hosts>>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
+        self.lead(args, endpoint, hosts, stop, None)
+    }
+
+    /// As [`Ready::carry_out`]; a tuning, if there is one, leads the trials.
+    ///
+    /// # Errors
+    /// As [`Ready::carry_out`].
+    pub fn lead(
+        self,
+        args: &RunArgs,
+        endpoint: Option<&MetricsEndpoint>,
+        hosts: Option<&Arc<Hosts>>,
+        stop: &Arc<AtomicBool>,
+        leading: Option<Leading<'_>>,
+    ) -> Result<Done, Ending> {
         let prepared = self.prepared;
         // Other hosts may reach what this one does not.
         if hosts.is_none() {
@@ -169,7 +192,17 @@ impl Ready {
         // A run that once repeated what was undecided is judged as one that did.
         let budget_s = self.budget_s.or(folder.results().study.until_decided_s);
         folder.until_decided(budget_s);
-        let proposer = proposer.until_decided(budget_s);
+        let mut proposer = proposer.until_decided(budget_s);
+        let (tuner, conclude) = match leading {
+            Some(leading) => {
+                let tuner = Tuner::new(&prepared, leading.plan, leading.adviser);
+                (Some(tuner.map_err(ending)?), Some(leading.conclude))
+            }
+            None => (None, None),
+        };
+        if let Some(tuner) = &tuner {
+            proposer = proposer.led_by(tuner);
+        }
         for words in crowd::quota().into_iter().chain(crowd::warn_before()) {
             args.output.remark(&words);
         }
@@ -191,6 +224,9 @@ impl Ready {
         progress.finish();
         pubgauge_campaign::judge(&proposer, &mut folder).map_err(ending)?;
         let results = folder.results();
+        if let (Some(tuner), Some(conclude)) = (&tuner, conclude) {
+            conclude(&prepared, tuner, results);
+        }
         Ok(Done {
             page: write_page(folder.path(), results)?,
             checks: gate::of_run(results),
@@ -231,9 +267,19 @@ fn progress(
     folder: &RunFolder,
     endpoint: Option<&MetricsEndpoint>,
 ) -> Progress {
-    let left = proposer.remaining(&folder.results().trials);
+    let mut left = proposer.remaining(&folder.results().trials);
+    if proposer.is_led() {
+        // Their number is not known.
+        left.clear();
+    }
     let shown = endpoint.map(MetricsEndpoint::shared_figures);
-    let progress = Progress::new(proposer.plan(), &left, args.output.quiet, shown);
+    let progress = Progress::new(
+        proposer.plan(),
+        &left,
+        proposer.is_led(),
+        args.output.quiet,
+        shown,
+    );
     if let Some(endpoint) = endpoint {
         let (address, dir) = (endpoint.address(), folder.path().display());
         progress.print_line(&format!("live figures of {dir}: http://{address}/metrics"));

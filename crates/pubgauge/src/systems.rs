@@ -50,6 +50,13 @@ fn describe(listings: &[Listing]) -> String {
                 .collect();
             out.push_str(&wrap(&format!("variants: {}", names.join(", ")), 4));
         }
+        if !l.tunable.is_empty() {
+            let each = l.tunable.iter();
+            let each: Vec<String> = each
+                .map(|tunable| format!("{} ({})", tunable.path(&l.name), tunable.range()))
+                .collect();
+            out.push_str(&wrap(&format!("can be tuned: {}", each.join("; ")), 4));
+        }
         if !l.found {
             if let Some(reason) = &l.reason {
                 out.push_str(&wrap(reason, 4));

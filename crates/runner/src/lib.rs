@@ -34,6 +34,7 @@ mod sizes;
 mod slow;
 mod started_trial;
 pub mod trial;
+pub mod tuning;
 mod windows;
 pub mod worker_thread;
 mod workers_place;

@@ -1,5 +1,6 @@
 //! A trial whose system is up: it is measured, and then its system is stopped or left for the next one.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::{Clock, Mark};
@@ -71,6 +72,7 @@ impl<'a> StartedTrial<'a> {
         free_memory();
         let mut system = SystemFile {
             settings: serde_json::to_string(&job.asked.settings.settings).ok(),
+            options: options_of(job),
             ..job.system.clone()
         };
         if job.setup.has_sized_broker_hosts() {
@@ -300,4 +302,10 @@ fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
         }
         outcome => convert::not_run(outcome),
     }
+}
+
+/// The options of the system's own configuration that the settings give.
+fn options_of(job: &Job<'_>) -> BTreeMap<String, serde_json::Value> {
+    let options = &job.asked.settings.settings.options;
+    options.get(&job.system.name).cloned().unwrap_or_default()
 }

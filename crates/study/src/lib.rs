@@ -42,7 +42,10 @@ pub use folder::studies_in;
 pub use known::{KnownSystems, PlanOptions};
 pub use load::{NoLoad, ShareError, ShareOfLimit};
 pub use planned::{Plan, PlannedTrial, UnsupportedTrial};
-pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
+pub use profile::{
+    Profile, TUNED, Tuned, add_profiles, all_profiles, check_profile_name, profiles, read_profiles,
+    tuned,
+};
 pub use scale::FULL;
 pub use search::SearchPlan;
 pub use study::Study;

@@ -38,7 +38,10 @@ const TABLES: [(&str, &[&str]); 3] = [
             "identities",
         ],
     ),
-    ("settings", &["user-properties", "batching", "native"]),
+    (
+        "settings",
+        &["user-properties", "batching", "native", "options"],
+    ),
 ];
 
 /// Short names for longer paths.

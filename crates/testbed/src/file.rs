@@ -19,6 +19,7 @@ pub use parts::{
     ConfigFile, Deviation, Find, Hook, Limits, Login, Origin, Probe, Ready, RunCommand, Signal,
     Stop, SystemKind, VersionQuery, When,
 };
+pub use tunable::{Tunable, TunableScale};
 
 mod check;
 mod check_counters;
@@ -26,6 +27,7 @@ mod counters;
 mod fault;
 pub(crate) mod install;
 mod parts;
+mod tunable;
 
 /// Largest system file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -104,6 +106,9 @@ pub struct SystemFile {
     /// Values of further placeholders.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
+    /// Settings, and options of its own, that can be tuned.
+    #[serde(default)]
+    pub tunable: Vec<Tunable>,
     /// Named ways to run it, for example `memory` and `persistent`.
     #[serde(default)]
     pub variants: BTreeMap<String, Variant>,
@@ -113,6 +118,9 @@ pub struct SystemFile {
     /// The application's settings as JSON: the placeholder `{settings}`. `{}` if `None`.
     #[serde(skip)]
     pub settings: Option<String>,
+    /// Values of its options, by name; the others have their defaults.
+    #[serde(skip)]
+    pub options: BTreeMap<String, serde_json::Value>,
 }
 
 /// A named way to run a system: what it changes of the description around it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
-use crate::file::{Origin, SystemFile, SystemKind};
+use crate::file::{Origin, SystemFile, SystemKind, Tunable};
 use crate::find;
 use crate::package_manager::InstallCommands;
 use crate::start::Testbed;
@@ -29,6 +29,8 @@ pub struct Listing {
     pub deviations: BTreeMap<String, String>,
     /// Other measurements, by capability.
     pub remarks: BTreeMap<String, String>,
+    /// Settings, and options of its own, that can be tuned.
+    pub tunable: Vec<Tunable>,
     /// Part of the first look, the study that runs where none is named.
     pub first_look: bool,
     /// Whether it can be started here.
@@ -78,6 +80,7 @@ fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
         kind: system.kind,
         variants,
         features: system.features.clone(),
+        tunable: system.tunable.clone(),
         first_look: system.first_look,
         deviations: deviations
             .map(|(claim, deviation)| (claim.clone(), deviation.to_string()))

@@ -141,7 +141,7 @@ impl Testbed {
         variant: Option<&str>,
         scratch: &Path,
     ) -> Result<Running, StartError> {
-        let system = system.variant(variant)?;
+        let system = system.variant(variant)?.with_options();
         let mut found = self.find(&system)?;
         if let Some(host) = &site.host {
             let address = host.address.to_string();

@@ -43,6 +43,22 @@ pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     out
 }
 
+/// As [`fill`], where more is filled in later: the text `{{name}}` stays as it is.
+pub(crate) fn fill_known(template: &str, values: &BTreeMap<String, String>) -> String {
+    let mut out = String::with_capacity(template.len());
+    for piece in split(template) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Name(name) => match values.get(name) {
+                Some(value) => out.push_str(value),
+                None => out += &format!("{{{name}}}"),
+            },
+            Piece::Escaped(name) => out += &format!("{{{{{name}}}}}"),
+        }
+    }
+    out
+}
+
 /// As [`fill`], of each of several templates.
 pub fn fill_all(templates: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
     templates.iter().map(|text| fill(text, values)).collect()
@@ -132,6 +148,13 @@ mod tests {
             assert_eq!(fill(template, &values()), expected, "{template}");
         }
         assert_eq!(names("{a} {{b}} {c-1}").collect::<Vec<_>>(), ["a", "c-1"]);
+        // In two steps it is the same.
+        let early = fill_known(
+            "{early} {port} {{port}} {{early}} {1}",
+            &[("early".to_owned(), "7".to_owned())].into(),
+        );
+        assert_eq!(early, "7 {port} {{port}} {{early}} {1}");
+        assert_eq!(fill(&early, &values()), "7 1883 {port} {early} {1}");
     }
 
     proptest! {

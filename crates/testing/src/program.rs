@@ -121,6 +121,7 @@ impl Place {
             .env("TMPDIR", part("tmp"))
             .env_remove("PUBGAUGE_PASSWORD")
             .env_remove("PUBGAUGE_SYSTEMS")
+            .env_remove("XDG_CONFIG_HOME")
             .stdin(Stdio::null());
     }
 

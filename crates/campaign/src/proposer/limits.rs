@@ -63,6 +63,9 @@ impl Proposer<'_> {
 
     /// The results of the searches so far.
     pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
+        if let Some(tuner) = self.tuner {
+            return tuner.searches(done);
+        }
         let searches = (0..).zip(self.prepared.plan.searches());
         let found = searches.map(|(number, template)| self.so_far(number, template, done));
         found.flatten().collect()
@@ -183,6 +186,9 @@ impl Proposer<'_> {
     /// The cells without a load, and why, once no search is left that could tell.
     pub fn not_measured(&self, done: &[Trial]) -> Vec<NotMeasured> {
         let mut cells: Vec<NotMeasured> = Vec::new();
+        if self.tuner.is_some() {
+            return cells;
+        }
         let left = self.remaining(done);
         if left.iter().any(|trial| trial.seeks().is_some()) {
             return cells;

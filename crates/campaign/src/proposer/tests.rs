@@ -35,7 +35,7 @@ flow = [{ payload = "64B", rate = "10/s" }]
 "#;
 
 /// The plan of a study, over systems that nobody started.
-pub(super) fn prepared(text: &str) -> Prepared {
+pub(crate) fn prepared(text: &str) -> Prepared {
     let study = Study::parse("made-up.toml", text, Path::new("")).expect("TOML");
     let plan = study.plan(&PlanOptions::default());
     Prepared {

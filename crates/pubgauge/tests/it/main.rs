@@ -41,6 +41,7 @@ mod strangers_files;
 mod terminal;
 mod tools;
 mod trend;
+mod tune;
 mod tutorial;
 mod wide;
 mod workers;

@@ -8,4 +8,5 @@ mod hosts_of_a_size;
 mod limits;
 mod network;
 mod scale;
+mod tune;
 mod under_stress;

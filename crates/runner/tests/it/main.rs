@@ -17,4 +17,5 @@ mod study;
 mod sweep;
 mod sweep_ramps;
 mod truth;
+mod tuning;
 mod windows;

@@ -96,7 +96,7 @@ impl JsonSchema for NamedSettings {
                 "profile".into(),
                 serde_json::json!({
                     "description": "Named settings to begin with; the other keys stand above them.",
-                    "enum": profile::names(),
+                    "enum": profile::built_in_names(),
                 }),
             );
         }

@@ -39,6 +39,7 @@ impl SystemFile {
             "add default-variant = \"...\" at the top",
             "[variants",
         )?;
+        self.validate_tunables()?;
         self.validate_one()?;
         for name in self.variants.keys() {
             let variant = self.variant(Some(name)).expect("a variant of its own");
@@ -168,7 +169,9 @@ impl SystemFile {
         let named = (self.run.ports.iter())
             .chain(&self.run.folders)
             .chain(self.find.paths.keys())
-            .chain(self.values.keys());
+            .chain(self.values.keys())
+            .map(String::as_str)
+            .chain(self.option_names());
         for name in named {
             refuse_if(
                 !template::is_name(name),
@@ -177,7 +180,7 @@ impl SystemFile {
                 name,
             )?;
             refuse_if(
-                known.contains(&name.as_str()),
+                known.contains(&name),
                 format!("the placeholder {{{name}}} would stand for two things"),
                 "ports, folders, paths and values need names of their own",
                 name,

@@ -498,3 +498,120 @@ json = "/n"
     assert_eq!(of("b").published, None);
     assert_eq!(of("b").delivered.unwrap().json.as_deref(), Some("/n"));
 }
+
+/// A file with one thing that can be tuned, and with `{turbo}` in its command.
+fn with_tunable(tunable: &str) -> String {
+    let right = RIGHT.replace("\"{dir}/x.conf\"", "\"--turbo\", \"{turbo}\"");
+    format!("{right}[[tunable]]\n{tunable}\n")
+}
+
+#[test]
+fn what_can_be_tuned_is_checked_with_its_place() {
+    let turbo = "option = \"turbo\"\nabout = \"x\"\nvalues = [1, 2]\ndefault = 0\n";
+    SystemFile::parse(&with_tunable(turbo), "x.toml").unwrap();
+    let with_another = |more: &str| format!("{turbo}[[tunable]]\n{more}");
+    let cases = [
+        (
+            turbo.replace("default = 0\n", ""),
+            "x.toml:12:10: the option `turbo` has no default\n  hint: add default = ...",
+        ),
+        (
+            turbo.replace("values = [1, 2]", "valeus = [1, 2]"),
+            "x.toml:14:1: there is no key `valeus` here\n  hint: did you mean `values`?",
+        ),
+        (
+            turbo.replace("values = [1, 2]", "values = [1, 1]"),
+            "x.toml:12:10: `turbo` has the value 1 twice",
+        ),
+        (
+            turbo.replace("values = [1, 2]\n", ""),
+            "`turbo` has neither a list of values nor a range",
+        ),
+        (
+            turbo.replace("values = [1, 2]", "values = [[1]]"),
+            "`turbo`: [1] is no text, number or yes and no",
+        ),
+        (
+            turbo.replace("\"x\"", "\"\""),
+            "`turbo` says nothing about itself",
+        ),
+        (
+            with_another("option = \"fast\"\nabout = \"x\"\nvalues = [1]\ndefault = 0"),
+            "x.toml:17:10: the option `fast` changes nothing: {fast} stands nowhere",
+        ),
+        (
+            with_another("setting = \"in-fligt\"\nabout = \"x\"\nvalues = [1]"),
+            "x.toml:17:11: `in-fligt` is no setting\n  hint: did you mean `in-flight`?",
+        ),
+        (
+            with_another("about = \"x\"\nvalues = [1]"),
+            "a [[tunable]] names either a setting or an option",
+        ),
+        (
+            with_another("setting = \"reliability\"\nabout = \"x\"\nvalues = [\"at-most-once\"]"),
+            "x.toml:17:11: `reliability` is a promise, and nothing says what another value gives up",
+        ),
+        (
+            with_another(
+                "setting = \"in-flight\"\nabout = \"x\"\nfrom = 0\nto = 9\nscale = \"log\"\ndefault = 5",
+            ),
+            "a logarithmic range begins above 0, not at 0",
+        ),
+        (
+            with_another("setting = \"in-flight\"\nabout = \"x\"\nfrom = 9\nto = 1\ndefault = 5"),
+            "from = 9 is not below to = 1",
+        ),
+        (
+            with_another("setting = \"in-flight\"\nabout = \"x\"\nfrom = 1\nto = 9\ndefault = 20"),
+            "x.toml:17:11: `in-flight`: its default does not lie from 1 to 9",
+        ),
+        (
+            with_another(
+                "setting = \"in-flight\"\nabout = \"x\"\nfrom = 1\nto = 9\nscale = \"lgo\"\ndefault = 2",
+            ),
+            "`lgo` is not possible here\n  hint: did you mean `log`?",
+        ),
+    ];
+    for (tunable, expected) in cases {
+        let error = error(&with_tunable(&tunable));
+        assert!(
+            error.contains(expected),
+            "{tunable}\n{error}\nnot: {expected}"
+        );
+    }
+    // An option that is no option of the file stands for nothing.
+    let error = error(&RIGHT.replace("{dir}", "{turbo}"));
+    assert!(
+        error.contains("the placeholder {turbo} stands for nothing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn options_become_lines_of_configuration() {
+    let catalog = Catalog::load(&[]).unwrap();
+    let mosquitto = catalog.get("mosquitto").unwrap();
+    let in_variant = |name: &str| mosquitto.variant(Some(name)).unwrap();
+    let lines = in_variant("memory").option_lines("max-inflight", &20.into());
+    assert_eq!(lines.unwrap(), ["max_inflight_messages 20"]);
+    // One variant has the server's own limits, and no such line.
+    let error = in_variant("defaults").option_lines("max-inflight", &20.into());
+    assert!(error.unwrap_err().starts_with("it has no such option"));
+    for wrong in [
+        serde_json::json!("many"),
+        serde_json::json!(true),
+        serde_json::json!("0\nuser root"),
+    ] {
+        let error = in_variant("memory").option_lines("max-inflight", &wrong);
+        assert_eq!(error.unwrap_err(), "expected a number");
+    }
+    let rabbitmq = catalog.get("rabbitmq").unwrap().variant(None).unwrap();
+    let line = |option: &str, value: &str| rabbitmq.option_lines(option, &value.into()).unwrap();
+    assert_eq!(
+        line("busy-wait", "short"),
+        ["RABBITMQ_SCHEDULER_BUSY_WAIT_THRESHOLD=short"]
+    );
+    assert!(
+        line("flow-credit", "200, 100")[0].contains("{credit_flow_default_credit, { 200, 100 }}")
+    );
+}

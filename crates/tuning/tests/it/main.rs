@@ -1,0 +1,3 @@
+//! Tuning of systems whose best settings are planted.
+
+mod planted;
