@@ -96,11 +96,11 @@ impl PointSearch<'_> {
             let step = trial.search;
             step.is_some_and(|s| s.search == self.number && s.purpose == StepPurpose::FlatOut)
         };
-        let delivered = trials
+        let mut delivered = trials
             .iter()
             .filter(own)
             .map(|t| t.messages.delivered_msgs_per_s);
-        delivered.last()
+        delivered.next_back()
     }
 
     fn is_far_behind(&self, trials: &[Trial], default_flat_out: Option<f64>) -> bool {
