@@ -94,6 +94,15 @@ pub struct Behaviour {
     pub closing_ns: Nanos,
     /// Time between the messages that a durable session has kept for an absent subscriber, when it comes back, nanoseconds.
     pub backlog_every_ns: Nanos,
+    /// Time from a subscription, which has its effect at once, to the system's answer, nanoseconds.
+    pub subscribe_ns: Nanos,
+    /// Topics whose last value the system does not keep, although it was asked to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keeps_none_of: Vec<String>,
+    /// Messages of each topic that the system stores, and delivers to whoever subscribes later.
+    pub history: usize,
+    /// Time between the messages that the system has kept for whoever subscribes, last values or stored ones, nanoseconds.
+    pub kept_every_ns: Nanos,
     /// Clients that are refused, by name.
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
@@ -278,6 +287,10 @@ impl Default for Behaviour {
             turned_away: Vec::new(),
             closing_ns: 0,
             backlog_every_ns: 0,
+            subscribe_ns: 0,
+            keeps_none_of: Vec::new(),
+            history: 0,
+            kept_every_ns: 0,
             refuses: Vec::new(),
             starves: Vec::new(),
             silences: Vec::new(),

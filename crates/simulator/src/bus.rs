@@ -34,6 +34,8 @@ pub struct TruthRecord {
     pub turn: u64,
     /// The message as it was published, where its header travelled beside the payload.
     pub carried: Option<Arc<Carried>>,
+    /// It was kept as its topic's last value, and delivered as that.
+    pub last_value: bool,
 }
 
 /// A message whose header travels beside its payload.
@@ -56,6 +58,8 @@ pub(super) struct Sent<'a> {
     pub(super) acknowledge: Option<u64>,
     /// It lies before the system for good.
     pub(super) unread: bool,
+    /// The system keeps it as its topic's last value.
+    pub(super) keeps: bool,
 }
 
 /// The simulated system; all fleets of a trial share it.
@@ -77,6 +81,8 @@ pub(super) struct Inner {
     /// Messages that wait for clients whose applications are busy, by fleet and client.
     pub(super) waiting: HashMap<(usize, u32), VecDeque<Parcel>>,
     last_delivery: HashMap<(usize, u32, u32), Nanos>,
+    /// The messages of each topic that are kept for whoever subscribes later.
+    stored: BTreeMap<String, Stored>,
     busy_until: Nanos,
     inside: usize,
     order: u64,
@@ -106,6 +112,13 @@ struct Subscribed {
     kept: Vec<Kept>,
 }
 
+/// The messages of one topic that are kept for whoever subscribes later, each with its header where that is not in it.
+#[derive(Default)]
+struct Stored {
+    last_value: Option<(Vec<u8>, Option<[u8; HEADER_LEN]>)>,
+    history: VecDeque<(Vec<u8>, Option<[u8; HEADER_LEN]>)>,
+}
+
 type Kept = (String, Vec<u8>, Option<[u8; HEADER_LEN]>, usize);
 
 /// An event on its way to a fleet.
@@ -125,6 +138,8 @@ pub(super) enum BusContent {
         /// The header, where it is not in the payload.
         header: Option<[u8; HEADER_LEN]>,
         redelivered: bool,
+        /// It is the topic's last value.
+        last_value: bool,
         /// It comes with a lower quality of service than was asked for.
         lowered: bool,
         /// Its index in the record of what happened, if there is one.
@@ -162,6 +177,7 @@ impl Bus {
                 turn: HashMap::new(),
                 waiting: HashMap::new(),
                 last_delivery: HashMap::new(),
+                stored: BTreeMap::new(),
                 busy_until: 0,
                 inside: 0,
                 order: 0,
@@ -229,6 +245,9 @@ impl Bus {
             away: false,
             kept: Vec::new(),
         });
+        let inner = &mut *inner;
+        inner.send_stored(self.mark, self.clock.now(), &to.filter);
+        self.arrived.notify_all();
     }
 
     pub(super) fn forget(&self, fleet: usize, client: u32) {
@@ -305,6 +324,7 @@ impl Bus {
                 payload,
                 header,
                 redelivered: false,
+                last_value: false,
                 lowered: false,
                 truth,
             };
@@ -327,6 +347,7 @@ impl Bus {
             apart,
             acknowledge,
             unread,
+            keeps,
         } = sent;
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -360,6 +381,9 @@ impl Bus {
         let asked = acknowledge.is_some() && !unread;
         let rejected = asked && chance(&mut inner.rng, inner.behaviour.rejection);
         let comes = !rejected || inner.behaviour.rejected_come;
+        if comes && !dropped && !unread {
+            inner.store(topic, &payload, bytes, keeps);
+        }
         let mut chosen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut receivers = Vec::new();
         for (index, s) in inner.subscriptions.iter().enumerate() {
@@ -467,6 +491,7 @@ impl Bus {
                     payload,
                     header: bytes,
                     redelivered: copy > 0,
+                    last_value: false,
                     truth: inner.note(index, header, now, false),
                 };
                 if let (Some(carried), BusContent::Message { truth, .. }) = (&carried, &message) {
@@ -496,6 +521,76 @@ impl Bus {
 }
 
 impl Inner {
+    /// Keeps a message of a topic for whoever subscribes later.
+    fn store(
+        &mut self,
+        topic: &str,
+        payload: &[u8],
+        header: Option<[u8; HEADER_LEN]>,
+        keeps: bool,
+    ) {
+        let most = self.behaviour.history;
+        let mut kept_nothing = self.behaviour.keeps_none_of.iter();
+        let keeps = keeps && !kept_nothing.any(|of| of == topic);
+        if !keeps && most == 0 {
+            return;
+        }
+        let stored = self.stored.entry(topic.to_owned()).or_default();
+        if keeps {
+            stored.last_value = Some((payload.to_vec(), header));
+        }
+        if most > 0 {
+            stored.history.push_back((payload.to_vec(), header));
+            if stored.history.len() > most {
+                stored.history.pop_front();
+            }
+        }
+    }
+
+    /// Sends what is kept of the topics of a filter to the newest subscription.
+    fn send_stored(&mut self, mark: Mark, now: Nanos, filter: &str) {
+        let index = self.subscriptions.len() - 1;
+        let (fleet, client) = (
+            self.subscriptions[index].fleet,
+            self.subscriptions[index].client,
+        );
+        let mut all = Vec::new();
+        for (topic, stored) in &self.stored {
+            if filter.matches_topic(topic) {
+                let last_value = stored.last_value.iter().map(|message| (message, true));
+                let history = stored.history.iter().map(|message| (message, false));
+                let each = last_value.chain(history);
+                all.extend(each.map(|(message, last)| (topic.clone(), message.clone(), last)));
+            }
+        }
+        let mut due = now + self.behaviour.delay_median_ns;
+        for (topic, (payload, header), last_value) in all {
+            let decoded = match &header {
+                Some(header) => Header::decode(header, mark),
+                None => Header::decode(&payload, mark),
+            };
+            let truth = self.note(index, decoded, now, false);
+            if let Some(record) = self.truth.as_mut().and_then(|all| all.get_mut(truth)) {
+                record.last_value = last_value;
+            }
+            self.inside += 1;
+            // Later messages of its stream wait for it.
+            let stream = decoded.map_or(u32::MAX, |h| h.stream);
+            self.last_delivery.insert((fleet, client, stream), due);
+            let message = BusContent::Message {
+                topic,
+                payload,
+                header,
+                redelivered: false,
+                last_value,
+                lowered: false,
+                truth,
+            };
+            self.send(fleet, client, due, message);
+            due += self.behaviour.kept_every_ns;
+        }
+    }
+
     /// Puts something on its way to a client of a fleet.
     fn send(&mut self, fleet: usize, client: u32, due: Nanos, content: BusContent) {
         self.order += 1;
@@ -528,6 +623,7 @@ impl Inner {
             lost,
             turn: 0,
             carried: None,
+            last_value: false,
         });
         truth.len() - 1
     }

@@ -29,6 +29,8 @@ impl Conductor<'_> {
         let mut answered = (self.live.unacknowledged, began);
         let mut closing: Option<Rounds> = None;
         let may_repeat = self.any(|traits| traits.may_duplicate);
+        // Only the end of a stream tells what of it did not come to who subscribed late.
+        let has_late = self.spec.brief.workload.has_late_subscribers();
         let ended = loop {
             let now = self.spec.clock.now();
             let received = self.live.received;
@@ -41,7 +43,12 @@ impl Conductor<'_> {
             let silent = now - last.1;
             let waited = silent.min(now - answered.1);
             let silence = self.live.silence;
-            if self.all_workers(|handle| handle.counters.stopped) && self.live.under_way == 0 {
+            let stopped = self.all_workers(|handle| handle.counters.stopped);
+            // With every stream closed that can be closed, only groups can have something missing.
+            let closed = closing.is_some()
+                && self.all_workers(|handle| handle.counters.closing)
+                && self.live.unproven == 0;
+            if stopped && self.live.under_way == 0 && (closed || !has_late) {
                 // Late ones: messages that were passed over, repeated ones where there are such. Answers of
                 // the system and of ping-pong subscribers are awaited too.
                 let repeats = may_repeat || self.live.repeated > 0;
@@ -53,10 +60,6 @@ impl Conductor<'_> {
                     break DrainEnd::Complete;
                 }
             }
-            // With every stream closed that can be closed, only groups can have something missing.
-            let closed = closing.is_some()
-                && self.all_workers(|handle| handle.counters.closing)
-                && self.live.unproven == 0;
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }
@@ -72,7 +75,7 @@ impl Conductor<'_> {
                 if rounds.is_next_due(self.missing(), (self.live.sent, received), now) {
                     self.prove_again();
                 }
-            } else if self.live.under_way > 0 && silent > close_after {
+            } else if (self.live.under_way > 0 || stopped && has_late) && silent > close_after {
                 closing = Some(Rounds::begin(now));
                 self.again = SentinelRounds::default();
                 self.command(None, &Command::CloseStreams(now));

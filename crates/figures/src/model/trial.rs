@@ -16,6 +16,7 @@ use crate::bursts::BurstFigures;
 use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
+use crate::late::LateFigures;
 use crate::messages::{Messages, Shortfall};
 use crate::party::PartyFigures;
 use crate::search::{LimitShare, SearchStep};
@@ -198,6 +199,9 @@ pub struct Trial {
     /// The messages to slow subscribers, which are in no other figure; absent where none is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<SlowFigures>,
+    /// The messages to subscribers that subscribed within the measurement, which are in no other figure; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateFigures>,
     /// Times in which clients were without a connection that they had lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,

@@ -64,6 +64,7 @@ fn sentences<'a>(
         .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::slow_subscribers))
+        .chain(cells().filter_map(setup::late_subscribers))
         .chain(cells().filter_map(setup::groups))
         .chain(crowd::sentence(workload))
 }
