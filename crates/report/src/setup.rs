@@ -147,9 +147,7 @@ pub(crate) fn late_subscribers(cell: &Cell<'_>) -> Option<String> {
         })
     };
     let within = |name: &str| {
-        longest(name).map_or_else(String::new, |ns| {
-            format!(" within {}", shown::time(ns))
-        })
+        longest(name).map_or_else(String::new, |ns| format!(" within {}", shown::time(ns)))
     };
     let mut said = vec![format!(
         "{} of {} late subscribers subscribed{}",

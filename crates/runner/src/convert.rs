@@ -202,6 +202,7 @@ fn note_use(trial: &mut Trial, sums: &RecordSums<'_>, observed: &Observed) {
     trial.system_context_switches = seen.system_context_switches;
     trial.system_busiest_thread_cpu = seen.system_busiest_thread_cpu;
     trial.system_processes = seen.system_processes;
+    trial.system_descriptors = seen.system_descriptors;
     trial.system_written_bytes = seen.system_written_bytes;
     trial.brokers = seen.brokers;
 }

@@ -46,6 +46,11 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
         subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
         topics: topics.len() as u32,
+        subscriptions: Some(
+            (workload.flows.iter().flat_map(|flow| &flow.subscribers))
+                .map(|subscriber| subscriber.filters.len() as u64)
+                .sum(),
+        ),
         payload: joined(|f| size_words(&f.size)),
         payload_bytes: payload_bytes(workload),
         arrivals,

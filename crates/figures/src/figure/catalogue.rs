@@ -760,6 +760,13 @@ static ENTRIES: &[CatalogueEntry] = &[
         "largest resident memory of the system's processes for each connection",
     ),
     entry(
+        "system-descriptors",
+        "system_descriptors",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.system_descriptors? as f64)),
+        "open descriptors of the system's processes at the end of the measurement",
+    ),
+    entry(
         "client-memory-per-connection",
         "client_rss_bytes_per_connection",
         (Unit::Bytes, Less),

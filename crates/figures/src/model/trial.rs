@@ -122,6 +122,9 @@ pub struct Trial {
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.
     pub system_processes: Option<u32>,
+    /// Open descriptors of the system's processes at the end of the measurement; absent where they are out of sight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_descriptors: Option<u64>,
     /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
     /// of `/proc/PID/io`), of those still alive at its end; absent where they are out of sight.
     pub system_written_bytes: Option<u64>,
