@@ -87,6 +87,8 @@ pub struct Behaviour {
     pub disconnects: Vec<(Nanos, String)>,
     /// Time from the beginning of an attempt to connect to the system's answer, nanoseconds.
     pub connect_ns: Nanos,
+    /// Attempts to connect of a fleet's clients that the system answers at once; one more is turned away; 0: any number.
+    pub connecting_at_once: usize,
     /// Clients that are turned away at first: (client name, attempts). An attempt later they get in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub turned_away: Vec<(String, u32)>,
@@ -284,6 +286,7 @@ impl Default for Behaviour {
             lumps_ns: 0,
             disconnects: Vec::new(),
             connect_ns: 0,
+            connecting_at_once: 0,
             turned_away: Vec::new(),
             closing_ns: 0,
             backlog_every_ns: 0,

@@ -105,6 +105,12 @@ impl SimulatedFleet {
 
     /// Begins to log a client in.
     fn log_in(&mut self, client: ClientId) {
+        let most = self.behaviour.connecting_at_once;
+        if most > 0 && self.logging_in.len() >= most {
+            let change = Change::Failed("the simulated system has no room for one more".into());
+            self.changes.push_back((client, change));
+            return;
+        }
         match self.behaviour.connect_ns {
             0 => self.come_up(client),
             takes => {
