@@ -1,4 +1,4 @@
-//! What a device costs a system: how its memory, its descriptors and its processor time grow with the connections or the
+//! The cost of a device for a system: how its memory, its descriptors and its processor time grow with the connections or the
 //! topics of a workload.
 
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ impl CostFigure {
     }
 }
 
-/// What a device costs in a workload: an entry for each axis of its grid that changes how many connections or topics there
+/// The costs of a workload's devices: an entry for each axis of its grid that changes how many connections or topics there
 /// are, for each system with all else alike. Empty where no such axis was varied.
 pub fn of_workload(workload: &WorkloadCells<'_>) -> Vec<DeviceCost> {
     let trials = || workload.cells.iter().flat_map(|cell| cell.valid());

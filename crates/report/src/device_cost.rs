@@ -1,4 +1,4 @@
-//! What one more connection or topic costs a system, in a sentence for each system.
+//! The cost of one more connection or topic for a system, in a sentence for each system.
 
 use pubgauge_conclusions::device_cost::{self, CostFigure, CostOf, DeviceCost, WhyNoCost};
 use pubgauge_quantities::lists::unique;
@@ -78,7 +78,7 @@ fn in_words(name: &str, mean: f64, (low, high): (f64, f64), show: fn(f64) -> Str
     }
 }
 
-/// What came with each connection or topic, beside itself.
+/// The things that came with each connection or topic, beside itself.
 fn with_each(cost: &DeviceCost) -> String {
     let some = |count: Option<f64>, what: &str| {
         let count = count.filter(|count| count.abs() > 1e-9)?;

@@ -132,7 +132,7 @@ pub(crate) fn slow_subscribers(cell: &Cell<'_>) -> Option<String> {
     Some(sentence)
 }
 
-/// What late subscribers got, means over a cell's trials; `None` where none is late.
+/// The deliveries to late subscribers, means over a cell's trials; `None` where none is late.
 pub(crate) fn late_subscribers(cell: &Cell<'_>) -> Option<String> {
     let all = || cell.trials.iter().filter_map(|t| t.late.as_ref());
     let first = all().next()?;

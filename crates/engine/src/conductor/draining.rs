@@ -48,17 +48,9 @@ impl Conductor<'_> {
             let closed = closing.is_some()
                 && self.all_workers(|handle| handle.counters.closing)
                 && self.live.unproven == 0;
-            if stopped && self.live.under_way == 0 && (closed || !has_late) {
-                // Late ones: messages that were passed over, repeated ones where there are such. Answers of
-                // the system and of ping-pong subscribers are awaited too.
-                let repeats = may_repeat || self.live.repeated > 0;
-                let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
-                // Everything that a slow subscriber is still owed has come when it has caught up, or it never comes.
-                let slow = self.live.slow_missing > 0;
-                let late = self.live.passed_over > 0 || repeats || unanswered || slow;
-                if !late || waited > quiet.max(2 * silence) {
-                    break DrainEnd::Complete;
-                }
+            let ended = stopped && self.live.under_way == 0 && (closed || !has_late);
+            if ended && (!self.awaits_more(may_repeat) || waited > quiet.max(2 * silence)) {
+                break DrainEnd::Complete;
             }
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
@@ -93,5 +85,14 @@ impl Conductor<'_> {
             ended,
             span: self.spec.clock.now() - began,
         };
+    }
+
+    /// Whether something may still come although nothing that is expected is under way: messages that were passed over, repeated
+    /// ones where there are such, answers of the system and of ping-pong subscribers, and what a slow subscriber is still owed,
+    /// which has come when it has caught up, or never comes.
+    fn awaits_more(&self, may_repeat: bool) -> bool {
+        let repeats = may_repeat || self.live.repeated > 0;
+        let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
+        self.live.passed_over > 0 || repeats || unanswered || self.live.slow_missing > 0
     }
 }

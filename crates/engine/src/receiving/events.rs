@@ -284,16 +284,8 @@ impl Events for Receiving {
     #[inline]
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.received += 1;
-        if self.any_apart {
-            let receiver = &self.clients[client.0 as usize];
-            if receiver.takes.is_some() {
-                self.delivered_to_slow(client, &delivery);
-                return;
-            }
-            if receiver.late {
-                self.delivered_to_late(client, &delivery);
-                return;
-            }
+        if self.any_apart && self.delivered_apart(client, &delivery) {
+            return;
         }
         let lowered = std::mem::take(&mut self.lowered);
         let header_apart = self.header_apart.take();

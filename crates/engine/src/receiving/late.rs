@@ -31,6 +31,19 @@ impl Receiving {
         }
     }
 
+    /// Takes in a delivery to a slow or a late subscriber; false if the client is neither.
+    pub(super) fn delivered_apart(&mut self, client: ClientId, delivery: &Delivery<'_>) -> bool {
+        let receiver = &self.clients[client.0 as usize];
+        if receiver.takes.is_some() {
+            self.delivered_to_slow(client, delivery);
+        } else if receiver.late {
+            self.delivered_to_late(client, delivery);
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Takes in a delivery to a late subscriber.
     #[cold]
     pub(super) fn delivered_to_late(&mut self, client: ClientId, delivery: &Delivery<'_>) {

@@ -398,7 +398,7 @@ impl Worker {
             self.turned_away.connected(self.up);
         } else {
             let is_slow = self.receiving.takes(client).is_some();
-            let comes_back = !self.presences.is_returning(client) && !self.late.asks(client);
+            let comes_back = !self.presences.is_returning(client) && !self.late.is_asking(client);
             if comes_back && !is_slow {
                 self.connections.note_return(read.max(self.context.epoch));
             }

@@ -58,13 +58,13 @@ impl LateClients {
     }
 
     /// Whether a client subscribes over the connection that it had: it does not come back.
-    pub fn asks(&self, client: ClientId) -> bool {
+    pub fn is_asking(&self, client: ClientId) -> bool {
         self.step(client) == Some(LateStep::Asks)
     }
 
     /// The connection of a client was lost.
     pub fn lost(&mut self, client: ClientId) {
-        if self.asks(client) {
+        if self.is_asking(client) {
             self.set(client, LateStep::AsksLater);
         }
     }

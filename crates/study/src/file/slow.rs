@@ -39,7 +39,7 @@ pub enum TakesFile {
 
 impl SomeSubscribers {
     /// How many they are of `all`: a share above 0 is one at the least.
-    pub fn of(self, all: u32) -> u32 {
+    pub fn count_among(self, all: u32) -> u32 {
         match self {
             SomeSubscribers::Count(count) => count,
             SomeSubscribers::Share(share) if share.0 > 0.0 => {

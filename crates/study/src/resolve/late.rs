@@ -14,7 +14,7 @@ pub(super) fn mark(
     clashes: &mut Clashes<'_>,
 ) {
     let all = subscribers.len() as u32;
-    let count = file.subscribers.of(all);
+    let count = file.subscribers.count_among(all);
     let mut below = clashes.below(&["late"]);
     if count == 0 {
         below.add(

@@ -17,7 +17,7 @@ pub(super) fn mark(
     let all = subscribers.len() as u32;
     let mut below = clashes.below(&["slow"]);
     let takes = takes(file, &mut below);
-    let count = file.subscribers.of(all);
+    let count = file.subscribers.count_among(all);
     if count == 0 {
         below.add(
             "subscribers",
