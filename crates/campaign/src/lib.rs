@@ -12,6 +12,7 @@ mod contents;
 mod error;
 pub mod hosts;
 mod identities;
+mod late;
 pub mod networks;
 mod new_run;
 pub mod pairs;

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::carries::Carries;
 use crate::cell::Cell;
+use crate::device_cost::{self, DeviceCost};
 use crate::judgement::{FlowJudgement, JudgedRepeat, Judgement, by_flow, demands, is_by_default};
 use crate::metric::{Bound, Contest};
 use crate::summary::{Summary, WorkloadCells};
@@ -67,6 +68,9 @@ pub struct AnsweredWorkload {
     pub cells: Vec<AnsweredCell>,
     /// Who is best at what, for each point of a varied load.
     pub contests: Vec<AnsweredContest>,
+    /// The cost of one more connection or topic, where the grid changes how many there are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<DeviceCost>,
 }
 
 /// A demand on a figure.
@@ -333,6 +337,7 @@ impl AnsweredWorkload {
             by_default: firsts.any(|trial| is_by_default(trial, specs)),
             cells: workload.cells.iter().map(cell).collect(),
             contests: contests.collect(),
+            costs: device_cost::of_workload(workload),
         }
     }
 }

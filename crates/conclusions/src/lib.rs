@@ -3,6 +3,7 @@
 //!
 //! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure; the rounds of a comparison.
 //! - [`answer`]: which cells carry their load, who wins at what, limits, and what would tell more.
+//! - [`device_cost`]: what one more connection or topic costs a system.
 //! - [`summary`]: trials grouped by workload and cell; [`naming`]: the names of their rows.
 //! - [`claims`]: whether what a study claims holds for what a run measured, and which repeats would decide it.
 
@@ -13,6 +14,7 @@ mod carries;
 mod cell;
 pub mod claims;
 pub mod compare;
+pub mod device_cost;
 pub mod judgement;
 mod metric;
 pub mod naming;

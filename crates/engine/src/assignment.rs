@@ -273,6 +273,15 @@ impl Brief {
         })
     }
 
+    /// How long after the beginning of the measurement a device subscribes, ns, where that is late.
+    pub fn late(&self, device: u32) -> Option<Nanos> {
+        let mut links = self.links(device).iter().filter(|link| link.subscribes);
+        links.find_map(|link| {
+            let party = self.audience.party_of(link.flow, link.index);
+            self.audience.parties[party as usize].late
+        })
+    }
+
     /// When a device is connected; `None`: throughout.
     pub fn presence_of(&self, device: u32) -> Option<&Presence> {
         let mut links = self.links(device).iter();
@@ -445,7 +454,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
     assignments
 }
 
-/// For each stream, how many workers have parties that hear it, without slow ones.
+/// For each stream, how many workers have parties that hear it, without slow and late ones.
 pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
     let mut spread = vec![0u16; brief.stream_count() as usize];
     for assignment in assignments {
@@ -454,7 +463,7 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
             let party = brief.audience.party_of(link.flow, link.index);
             &brief.audience.parties[party as usize]
         });
-        let heard = parties.filter(|party| !party.is_slow());
+        let heard = parties.filter(|party| !party.is_apart());
         let heard = heard.flat_map(|party| party.streams.iter());
         let parties = covering(heard, spread.len());
         for (workers, parties) in spread.iter_mut().zip(parties) {

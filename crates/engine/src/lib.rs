@@ -17,6 +17,7 @@ pub mod groups;
 mod heartbeat;
 mod histograms;
 mod intervals;
+mod late;
 mod ledger;
 pub mod link;
 pub mod live;

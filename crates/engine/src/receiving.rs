@@ -3,6 +3,7 @@
 mod away;
 mod bodies;
 mod events;
+mod late;
 mod slow;
 mod under_way;
 
@@ -19,6 +20,7 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::context::Context;
 use crate::groups::{Gathered, Got};
 use crate::histograms::Times;
+use crate::late::LateLog;
 use crate::ledger::{Account, Ledger};
 use crate::live::LiveCounters;
 use crate::parties::{PartiesRecording, PartyTimes};
@@ -58,6 +60,8 @@ struct ReceivingClient {
     back_at: Nanos,
     /// Time that its application takes for each message, ns, where it is slow.
     takes: Option<Nanos>,
+    /// It subscribes within the measurement.
+    late: bool,
     /// How often it was away.
     absences: u32,
     /// Nothing has come to it since it was back.
@@ -114,9 +118,10 @@ pub struct Receiving {
     /// The system keeps nothing for subscribers that are away.
     forgets: bool,
     absences: AbsenceLog,
-    /// Some of its clients are slow.
-    any_slow: bool,
+    /// Some of its clients are slow or late.
+    any_apart: bool,
     pub(crate) slow: SlowLog,
+    late: LateLog,
     /// Acknowledgements by client, where clients come and go.
     answers: Vec<u64>,
     /// Arrival time of what is being reported, since the epoch.
@@ -362,12 +367,19 @@ impl Receiving {
                 parties: parties_of.get(device).cloned().unwrap_or_default().into(),
                 responds: brief.responds(*device),
                 takes: brief.takes(*device),
+                late: brief.late(*device).is_some(),
                 ..ReceivingClient::default()
             })
             .collect();
         let flows = brief.workload.flows.len();
         let settings = context.settings.get(assignment.settings as usize);
         let session = settings.and_then(|settings| settings.session);
+        let keeps = |flow: usize| {
+            let settings = brief.workload.flows[flow].settings as usize;
+            context.settings.get(settings).and_then(|s| s.last_value) == Some(true)
+        };
+        let late = LateLog::new(&brief, parties.iter().map(|member| member.party), keeps);
+        let apart = |device: &u32| brief.takes(*device).or(brief.late(*device)).is_some();
         let mut receiving = Receiving {
             brief: brief.clone(),
             clock: context.clock.clone(),
@@ -382,8 +394,9 @@ impl Receiving {
             ledger: Ledger::default(),
             forgets: session != Some(Session::Durable),
             absences: AbsenceLog::default(),
-            any_slow: devices.iter().any(|device| brief.takes(*device).is_some()),
+            any_apart: devices.iter().any(apart),
             slow: SlowLog::default(),
+            late,
             answers: vec![0; brief.counted_clients(assignment)],
             progress: Progress::default(),
             now: 0,
@@ -418,7 +431,8 @@ impl Receiving {
             received: 0,
             repeated: 0,
         };
-        receiving.await_sentinels(0, |_| true);
+        let parties = brief.audience.parties.as_slice();
+        receiving.await_sentinels(0, |member| !parties[member.party as usize].is_late());
         receiving
     }
 
@@ -446,7 +460,15 @@ impl Receiving {
     pub fn close_streams(&mut self, from: Nanos) {
         let from = from.saturating_sub(self.epoch);
         self.closing = true;
-        self.await_sentinels(from, |member| !member.grouped);
+        let parties = self.brief.audience.parties.iter();
+        let unheard: FxHashSet<u32> = (0..)
+            .zip(parties)
+            .filter(|(number, party)| party.is_late() && !self.late.has_subscribed(*number))
+            .map(|(number, _)| number)
+            .collect();
+        self.await_sentinels(from, |member| {
+            !member.grouped && !unheard.contains(&member.party)
+        });
     }
 
     /// Makes room for the times of the measurement. `windows` has for each flow the bound on its
@@ -603,9 +625,9 @@ impl Receiving {
     /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from
     /// and to, clock time.
     pub fn finish_gaps(&mut self, end: Nanos) -> Vec<(Nanos, Nanos)> {
-        // Of slow subscribers alone nobody expects that something comes all the time.
-        let slow = |member: &Member| self.brief.audience.parties[member.party as usize].is_slow();
-        if self.parties.iter().all(slow) {
+        // Of slow and late subscribers alone nobody expects that something comes all the time.
+        let apart = |member: &Member| self.brief.audience.parties[member.party as usize].is_apart();
+        if self.parties.iter().all(apart) {
             return Vec::new();
         }
         let end = end.saturating_sub(self.epoch);
@@ -686,10 +708,10 @@ impl Receiving {
             (member.party, party.members[0], passed)
         });
         let mut recording = std::mem::take(&mut self.party_times).finish(parties);
-        let slow = |party: u32| self.brief.audience.parties[party as usize].is_slow();
-        recording.of.retain(|of| !slow(of.party));
+        let apart = |party: u32| self.brief.audience.parties[party as usize].is_apart();
+        recording.of.retain(|of| !apart(of.party));
         recording.count -= (self.parties.iter())
-            .filter(|member| slow(member.party))
+            .filter(|member| apart(member.party))
             .count() as u64;
         recording
     }
@@ -721,7 +743,8 @@ impl Receiving {
         for (account, unique) in self.ledger.unique() {
             if let (Kind::Measured, Some(flow)) = (account.kind, self.brief.flow_of(account.stream))
                 && !self.gathered.has(account.party)
-                && !(self.any_slow && self.brief.audience.parties[account.party as usize].is_slow())
+                && !(self.any_apart
+                    && self.brief.audience.parties[account.party as usize].is_apart())
             {
                 self.flows[flow].counts.distinct += u64::from(unique);
             }

@@ -11,6 +11,7 @@ use crate::bursts::BurstRecording;
 use crate::connecting::ConnectRecording;
 use crate::counts::counts;
 use crate::failures::ClientFailure;
+pub use crate::late::{LateParty, LateRecording};
 pub use crate::message_counts::MessageCounts;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
@@ -89,6 +90,8 @@ pub struct Recording {
     pub presence: PresenceRecording,
     /// Its slow subscribers.
     pub slow: SlowRecording,
+    /// Its late subscribers.
+    pub late: LateRecording,
     /// Failures of its clients, each once, in order; at most [`crate::failures::Failures::MOST`].
     pub failures: Vec<ClientFailure>,
     /// Failures beyond these.
@@ -295,6 +298,7 @@ pub(crate) mod tests {
             connecting: ConnectRecording::default(),
             presence: PresenceRecording::default(),
             slow: SlowRecording::default(),
+            late: LateRecording::default(),
             failures: Vec::new(),
             more_failures: 0,
         }

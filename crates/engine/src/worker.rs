@@ -1,6 +1,7 @@
 //! A worker: one thread, one loop, one fleet. Due sends first, then poll until the next is due.
 
 pub mod clients;
+mod late;
 mod presence;
 mod slow;
 
@@ -16,6 +17,7 @@ use pubgauge_driver::{
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 
+use self::late::LateClients;
 use self::presence::Presences;
 use self::slow::SlowClients;
 use crate::assignment::Assignment;
@@ -133,6 +135,7 @@ pub struct Worker {
     reconnects: VecDeque<(Nanos, ClientId)>,
     presences: Presences,
     slow: SlowClients,
+    late: LateClients,
     made: u64,
     lost: u64,
     remade: u64,
@@ -189,6 +192,8 @@ impl Worker {
         }
         let receiving = Receiving::new(&context, &assignment);
         let ready_within = context.brief.workload.phases.ready_within;
+        let late = assignment.devices.iter();
+        let late = LateClients::new(late.map(|device| context.brief.late(*device).is_some()));
         let mut devices = assignment.devices.iter();
         let slow = devices.any(|device| context.brief.takes(*device).is_some());
         Ok(Worker {
@@ -230,6 +235,7 @@ impl Worker {
             reconnects: VecDeque::new(),
             presences: Presences::default(),
             slow: SlowClients::new(slow),
+            late,
             made: 0,
             lost: 0,
             remade: 0,
@@ -278,6 +284,7 @@ impl Worker {
             until = until.min(self.presences.next_at());
         }
         until = until.min(self.pace_slow(now));
+        until = until.min(self.subscribe_late(now));
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.into());
@@ -386,6 +393,7 @@ impl Worker {
                     }
                     self.phase = WorkerPhase::Running;
                     self.plan_absences(table);
+                    self.plan_late(table);
                 }
                 Ok(Command::Stop(end)) => {
                     if let Some(table) = &mut self.table {
@@ -414,6 +422,7 @@ impl Worker {
                     self.closing = true;
                     self.reconnects.clear();
                     self.presences = Presences::default();
+                    self.late = LateClients::default();
                     self.outbox.send(Report::Closing);
                 }
                 Ok(Command::Finish(until)) => self.finish(until),
@@ -575,6 +584,7 @@ impl Worker {
         let missed = self.receiving.count_missed(self.table);
         let parties = self.receiving.finish_parties(&missed);
         let slow = self.receiving.finish_slow();
+        let late = self.receiving.finish_late(&missed);
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
@@ -615,6 +625,7 @@ impl Worker {
             connecting: self.connections.finish(),
             presence: self.receiving.finish_presence(),
             slow,
+            late,
             failures: failures.each,
             more_failures: failures.more,
         };

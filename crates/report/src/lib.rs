@@ -21,6 +21,7 @@ mod columns;
 pub mod compare;
 mod comparisons;
 mod crowd;
+mod device_cost;
 pub mod glossary;
 mod hosts;
 mod markdown;

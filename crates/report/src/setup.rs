@@ -2,6 +2,7 @@
 
 use pubgauge_figures::figure::figure;
 use pubgauge_figures::group::extremes;
+use pubgauge_figures::late::LateFigures;
 use pubgauge_figures::slow::SlowFigures;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
@@ -129,6 +130,58 @@ pub(crate) fn slow_subscribers(cell: &Cell<'_>) -> Option<String> {
         sentence.push_str(&format!("; {}", named.join(", ")));
     }
     Some(sentence)
+}
+
+/// The deliveries to late subscribers, means over a cell's trials; `None` where none is late.
+pub(crate) fn late_subscribers(cell: &Cell<'_>) -> Option<String> {
+    let all = || cell.trials.iter().filter_map(|t| t.late.as_ref());
+    let first = all().next()?;
+    let of = |value: fn(&LateFigures) -> Option<u64>| {
+        mean(all().filter_map(|late| value(late).map(|count| count as f64)))
+    };
+    let some = |value| of(value).filter(|count| *count > 0.0).map(shown::number);
+    let longest = |name: &str| {
+        let each = cell.trials.iter().filter_map(|t| figure(t, None, name));
+        each.fold(None, |most: Option<f64>, ns| {
+            Some(most.map_or(ns, |most| most.max(ns)))
+        })
+    };
+    let within = |name: &str| {
+        longest(name).map_or_else(String::new, |ns| format!(" within {}", shown::time(ns)))
+    };
+    let mut said = vec![format!(
+        "{} of {} late subscribers subscribed{}",
+        shown::number(of(|late| Some(late.subscribed))?),
+        first.subscribers,
+        within("late-time-to-subscribe.max"),
+    )];
+    if let Some(due) = of(|late| late.last_values_due) {
+        said.push(format!(
+            "{} of {} last values came{}",
+            shown::number(of(|late| Some(late.last_values))?),
+            shown::number(due),
+            within("late-time-to-last-values.max"),
+        ));
+    } else if let Some(values) = some(|late| Some(late.last_values)) {
+        said.push(format!("{values} last values came"));
+    }
+    if let Some(backlog) = some(|late| Some(late.backlog)) {
+        let within = within("late-time-to-backlog.max");
+        said.push(format!("{backlog} messages from before came{within}"));
+    }
+    said.push(format!(
+        "{} messages from after that came",
+        shown::number(of(|late| Some(late.live))?)
+    ));
+    said.push(match of(|late| Some(late.lost))? {
+        0.0 => "none of these was lost".to_owned(),
+        lost => format!("{} of these were lost", shown::number(lost)),
+    });
+    said.extend(
+        some(|late| Some(late.open_paths))
+            .map(|n| format!("on {n} paths it is not known whether the last ones came")),
+    );
+    Some(format!("{}: {}", cell.label, said.join(", ")))
 }
 
 /// The fate of clients that came and went, means over a cell's trials; `None` where none did.

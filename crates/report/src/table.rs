@@ -12,7 +12,10 @@ use crate::studies::claim_words;
 use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
 use crate::terminal::{plain, wrapped};
 use crate::wins::Outcome;
-use crate::{brokers, bursts, crowd, hosts, network, on_request, setup, shares, windows, workload};
+use crate::{
+    brokers, bursts, crowd, device_cost, hosts, network, on_request, setup, shares, windows,
+    workload,
+};
 
 mod comparisons;
 mod searches;
@@ -250,7 +253,9 @@ pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<
         .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::slow_subscribers))
-        .chain(cells().filter_map(setup::groups));
+        .chain(cells().filter_map(setup::late_subscribers))
+        .chain(cells().filter_map(setup::groups))
+        .chain(device_cost::sentences(workload));
     sentences.collect()
 }
 

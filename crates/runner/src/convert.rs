@@ -26,7 +26,7 @@ use crate::messages::{messages, shortfall};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::record_sums::{RecordSums, questions};
-use crate::{answers, bursts, failures, groups, parties, series, slow, windows};
+use crate::{answers, bursts, failures, groups, late, parties, series, slow, windows};
 
 const SECOND: f64 = 1e9;
 
@@ -120,6 +120,7 @@ pub fn trial(
         connections: sums.connections(),
         presence: sums.presence(),
         slow: slow::of_trial(&sums),
+        late: late::of_trial(&sums),
         interruptions: sums.interruptions(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
@@ -201,6 +202,7 @@ fn note_use(trial: &mut Trial, sums: &RecordSums<'_>, observed: &Observed) {
     trial.system_context_switches = seen.system_context_switches;
     trial.system_busiest_thread_cpu = seen.system_busiest_thread_cpu;
     trial.system_processes = seen.system_processes;
+    trial.system_descriptors = seen.system_descriptors;
     trial.system_written_bytes = seen.system_written_bytes;
     trial.brokers = seen.brokers;
 }

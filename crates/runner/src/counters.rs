@@ -115,6 +115,12 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
                 .into(),
         );
     }
+    if sum(|r| r.late.of.iter().map(|of| of.lost).sum()) > 0 {
+        return Some(
+            "late subscribers did not get all: systems differ in whether they count what they drop"
+                .into(),
+        );
+    }
     if sum(|r| r.lost) > 0 {
         return Some("connections were lost: what was sent again is counted again".into());
     }

@@ -40,11 +40,17 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         arrivals.push_str(", devices come and go");
     }
     arrivals.extend(slow(workload).map(|slow| format!(", {slow}")));
+    arrivals.extend(late(workload).map(|late| format!(", {late}")));
     WorkloadInfo {
         name: workload.name.clone(),
         publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
         subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
         topics: topics.len() as u32,
+        subscriptions: Some(
+            (workload.flows.iter().flat_map(|flow| &flow.subscribers))
+                .map(|subscriber| subscriber.filters.len() as u64)
+                .sum(),
+        ),
         payload: joined(|f| size_words(&f.size)),
         payload_bytes: payload_bytes(workload),
         arrivals,
@@ -69,6 +75,24 @@ fn slow(workload: &Workload) -> Option<String> {
         n => format!("{n} subscribers take"),
     };
     Some(format!("{who} {time} ms for each message"))
+}
+
+/// Who is late, in words.
+fn late(workload: &Workload) -> Option<String> {
+    let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
+    let after: Vec<u64> = subscribers.filter_map(|s| s.late).collect();
+    let (least, most) = (after.iter().min()?, after.iter().max()?);
+    let s = |ns: &u64| number(*ns as f64 / 1e9);
+    let time = if least == most {
+        s(least)
+    } else {
+        format!("{} to {}", s(least), s(most))
+    };
+    let who = match after.len() {
+        1 => "1 subscriber subscribes".to_owned(),
+        n => format!("{n} subscribers subscribe"),
+    };
+    Some(format!("{who} after {time} s"))
 }
 
 /// The payload that all flows have in common, bytes; see [`WorkloadInfo::payload_bytes`].

@@ -17,6 +17,7 @@ mod held_limits;
 pub mod hosts;
 mod instances;
 mod job;
+mod late;
 pub mod limits;
 mod logs;
 mod messages;

@@ -37,6 +37,8 @@ pub struct ProcessFigures {
     pub system_context_switches: Option<ContextSwitches>,
     pub system_busiest_thread_cpu: Option<f64>,
     pub system_processes: Option<u32>,
+    /// At the end.
+    pub system_descriptors: Option<u64>,
     pub system_written_bytes: Option<u64>,
     /// Each of several brokers; empty where there is one.
     pub brokers: Vec<Broker>,
@@ -496,6 +498,13 @@ impl<'a> Watcher<'a> {
             noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
         }
         let figures = &mut observed.processes;
+        if last_turn {
+            let each = self.system.iter();
+            figures.system_descriptors = each
+                .map(|one| one.as_ref()?.count_descriptors())
+                .try_fold(0, |sum, count| Some(sum + count?))
+                .filter(|_| !self.system.is_empty());
+        }
         if let Some((first, system)) = measuring.first.system.as_ref().zip(sample.system.as_ref()) {
             let cpu_ns = system.cpu_ns.saturating_sub(first.cpu_ns);
             figures.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);

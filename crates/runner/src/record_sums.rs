@@ -209,7 +209,7 @@ impl<'a> RecordSums<'a> {
     }
 
     /// The distribution of times of all workers, of which `missing` are larger than all.
-    fn united(
+    pub fn united(
         &self,
         times: impl Fn(&Recording) -> Option<&HistogramValues>,
         missing: u64,

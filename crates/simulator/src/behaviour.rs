@@ -87,6 +87,8 @@ pub struct Behaviour {
     pub disconnects: Vec<(Nanos, String)>,
     /// Time from the beginning of an attempt to connect to the system's answer, nanoseconds.
     pub connect_ns: Nanos,
+    /// Attempts to connect of a fleet's clients that the system answers at once; one more is turned away; 0: any number.
+    pub connecting_at_once: usize,
     /// Clients that are turned away at first: (client name, attempts). An attempt later they get in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub turned_away: Vec<(String, u32)>,
@@ -94,6 +96,15 @@ pub struct Behaviour {
     pub closing_ns: Nanos,
     /// Time between the messages that a durable session has kept for an absent subscriber, when it comes back, nanoseconds.
     pub backlog_every_ns: Nanos,
+    /// Time from a subscription, which has its effect at once, to the system's answer, nanoseconds.
+    pub subscribe_ns: Nanos,
+    /// Topics whose last value the system does not keep, although it was asked to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keeps_none_of: Vec<String>,
+    /// Messages of each topic that the system stores, and delivers to whoever subscribes later.
+    pub history: usize,
+    /// Time between the messages that the system has kept for whoever subscribes, last values or stored ones, nanoseconds.
+    pub kept_every_ns: Nanos,
     /// Clients that are refused, by name.
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
@@ -275,9 +286,14 @@ impl Default for Behaviour {
             lumps_ns: 0,
             disconnects: Vec::new(),
             connect_ns: 0,
+            connecting_at_once: 0,
             turned_away: Vec::new(),
             closing_ns: 0,
             backlog_every_ns: 0,
+            subscribe_ns: 0,
+            keeps_none_of: Vec::new(),
+            history: 0,
+            kept_every_ns: 0,
             refuses: Vec::new(),
             starves: Vec::new(),
             silences: Vec::new(),

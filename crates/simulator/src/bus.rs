@@ -1,5 +1,7 @@
 //! The simulated system itself: queues, random draws and the record of what happened.
 
+mod stored;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
+use self::stored::Stored;
 use super::behaviour::{Behaviour, WhenFull};
 use pubgauge_driver::Travel;
 use pubgauge_driver::clock::{Clock, Nanos};
@@ -34,6 +37,8 @@ pub struct TruthRecord {
     pub turn: u64,
     /// The message as it was published, where its header travelled beside the payload.
     pub carried: Option<Arc<Carried>>,
+    /// It was kept as its topic's last value, and delivered as that.
+    pub last_value: bool,
 }
 
 /// A message whose header travels beside its payload.
@@ -56,6 +61,8 @@ pub(super) struct Sent<'a> {
     pub(super) acknowledge: Option<u64>,
     /// It lies before the system for good.
     pub(super) unread: bool,
+    /// The system keeps it as its topic's last value.
+    pub(super) keeps: bool,
 }
 
 /// The simulated system; all fleets of a trial share it.
@@ -77,6 +84,8 @@ pub(super) struct Inner {
     /// Messages that wait for clients whose applications are busy, by fleet and client.
     pub(super) waiting: HashMap<(usize, u32), VecDeque<Parcel>>,
     last_delivery: HashMap<(usize, u32, u32), Nanos>,
+    /// The messages of each topic that are kept for whoever subscribes later.
+    stored: BTreeMap<String, Stored>,
     busy_until: Nanos,
     inside: usize,
     order: u64,
@@ -125,6 +134,8 @@ pub(super) enum BusContent {
         /// The header, where it is not in the payload.
         header: Option<[u8; HEADER_LEN]>,
         redelivered: bool,
+        /// It is the topic's last value.
+        last_value: bool,
         /// It comes with a lower quality of service than was asked for.
         lowered: bool,
         /// Its index in the record of what happened, if there is one.
@@ -162,6 +173,7 @@ impl Bus {
                 turn: HashMap::new(),
                 waiting: HashMap::new(),
                 last_delivery: HashMap::new(),
+                stored: BTreeMap::new(),
                 busy_until: 0,
                 inside: 0,
                 order: 0,
@@ -229,6 +241,9 @@ impl Bus {
             away: false,
             kept: Vec::new(),
         });
+        let inner = &mut *inner;
+        inner.send_stored(self.mark, self.clock.now(), &to.filter);
+        self.arrived.notify_all();
     }
 
     pub(super) fn forget(&self, fleet: usize, client: u32) {
@@ -305,6 +320,7 @@ impl Bus {
                 payload,
                 header,
                 redelivered: false,
+                last_value: false,
                 lowered: false,
                 truth,
             };
@@ -327,6 +343,7 @@ impl Bus {
             apart,
             acknowledge,
             unread,
+            keeps,
         } = sent;
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -360,6 +377,9 @@ impl Bus {
         let asked = acknowledge.is_some() && !unread;
         let rejected = asked && chance(&mut inner.rng, inner.behaviour.rejection);
         let comes = !rejected || inner.behaviour.rejected_come;
+        if comes && !dropped && !unread {
+            inner.store(topic, &payload, bytes, keeps);
+        }
         let mut chosen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut receivers = Vec::new();
         for (index, s) in inner.subscriptions.iter().enumerate() {
@@ -467,6 +487,7 @@ impl Bus {
                     payload,
                     header: bytes,
                     redelivered: copy > 0,
+                    last_value: false,
                     truth: inner.note(index, header, now, false),
                 };
                 if let (Some(carried), BusContent::Message { truth, .. }) = (&carried, &message) {
@@ -528,6 +549,7 @@ impl Inner {
             lost,
             turn: 0,
             carried: None,
+            last_value: false,
         });
         truth.len() - 1
     }

@@ -32,6 +32,10 @@ pub(super) struct SimulatedFleet {
     /// Clients that have said that they leave, each with when its connection ends.
     closing: VecDeque<(Nanos, ClientId)>,
     durable: bool,
+    /// The system keeps each topic's last value.
+    keeps: bool,
+    /// Subscriptions without an answer, each with when it is answered.
+    subscribing: VecDeque<(Nanos, ClientId)>,
     blocked: Vec<ClientId>,
     /// Clients for which messages wait with the system because their applications were busy.
     awaited: BTreeSet<u32>,
@@ -87,6 +91,8 @@ impl SimulatedFleet {
             logging_in: VecDeque::new(),
             closing: VecDeque::new(),
             durable: config.settings.session == Some(Session::Durable),
+            keeps: config.settings.last_value == Some(true),
+            subscribing: VecDeque::new(),
             blocked: Vec::new(),
             awaited: BTreeSet::new(),
             unsettled: 0,
@@ -99,6 +105,12 @@ impl SimulatedFleet {
 
     /// Begins to log a client in.
     fn log_in(&mut self, client: ClientId) {
+        let most = self.behaviour.connecting_at_once;
+        if most > 0 && self.logging_in.len() >= most {
+            let change = Change::Failed("the simulated system has no room for one more".into());
+            self.changes.push_back((client, change));
+            return;
+        }
         match self.behaviour.connect_ns {
             0 => self.come_up(client),
             takes => {
@@ -229,6 +241,7 @@ impl SimulatedFleet {
                 payload,
                 header,
                 redelivered,
+                last_value,
                 lowered,
                 ..
             } => {
@@ -244,7 +257,7 @@ impl SimulatedFleet {
                     Delivery {
                         payload: &payload,
                         topic: Some(&topic),
-                        retained: false,
+                        retained: last_value,
                         redelivered,
                     },
                 );
@@ -272,6 +285,12 @@ impl SimulatedFleet {
         {
             self.logging_in.pop_front();
             self.come_up(client);
+        }
+        while let Some((at, client)) = self.subscribing.front().copied()
+            && at <= now
+        {
+            self.subscribing.pop_front();
+            self.changes.push_back((client, Change::Subscribed));
         }
         let mut first = true;
         while let Some((client, change)) = self.changes.pop_front() {
@@ -356,7 +375,13 @@ impl Fleet for SimulatedFleet {
         }
         let name = &self.clients[client.0 as usize].name;
         self.bus.subscribe(self.mine, client.0, name, subscription);
-        self.changes.push_back((client, Change::Subscribed));
+        match self.behaviour.subscribe_ns {
+            0 => self.changes.push_back((client, Change::Subscribed)),
+            takes => {
+                let answered_at = self.bus.clock.now() + takes;
+                self.subscribing.push_back((answered_at, client));
+            }
+        }
         Ok(())
     }
 
@@ -434,6 +459,7 @@ impl Fleet for SimulatedFleet {
                 apart,
                 acknowledge,
                 unread,
+                keeps: travel.and_then(|t| t.retain).unwrap_or(self.keeps),
             },
         );
         let takes = self.behaviour.publish_cost_ns + self.behaviour.publish_sleep_ns;
@@ -452,7 +478,7 @@ impl Fleet for SimulatedFleet {
                 return Ok(());
             }
             let next = self.bus.lock().next_due(self.mine);
-            let planned = [&self.logging_in, &self.closing];
+            let planned = [&self.logging_in, &self.closing, &self.subscribing];
             let planned = planned.iter().filter_map(|all| Some(all.front()?.0));
             let earlier = (next.into_iter())
                 .chain(self.next_fall())

@@ -64,6 +64,9 @@ impl Driver for SimulatedDriver {
             "reliability" if settings.may_lose() => "unacknowledged",
             "reliability" => "acknowledged after one delay",
             "in-flight" => "a limit on unacknowledged messages",
+            "last-value" if settings.last_value == Some(true) => {
+                "kept for whoever subscribes later"
+            }
             "user-properties" => "their bytes are counted with each message",
             _ => "no effect: the simulated system does as native.simulated says",
         };

@@ -34,7 +34,8 @@ impl Truth {
         let mut highest: HashMap<(&str, u32), u32> = HashMap::new();
         let mut deliveries = Vec::new();
         for record in records {
-            let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) else {
+            let measured = record.header.filter(|h| h.kind == Kind::Measured);
+            let Some(header) = measured.filter(|_| !record.last_value) else {
                 continue;
             };
             let party = record.group.as_ref().unwrap_or(&record.subscriber);

@@ -8,6 +8,7 @@ mod compare;
 mod criterion;
 mod flow;
 mod identities;
+mod late;
 mod network;
 mod payload;
 mod phases;
@@ -42,6 +43,7 @@ pub use self::flow::{
     FlowPattern, ReplayFile, ReplayModeFile,
 };
 pub use self::identities::{IdentitiesFile, IdentityFile};
+pub use self::late::LateFile;
 pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
@@ -50,7 +52,7 @@ pub use self::rate::{DailyFile, Level, RampFile, RateFile, StepFile, VaryingRate
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
-pub use self::slow::{SlowFile, SlowSubscribers, TakesFile};
+pub use self::slow::{SlowFile, SomeSubscribers, TakesFile};
 pub use self::systems::Systems;
 pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;

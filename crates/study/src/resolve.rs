@@ -4,6 +4,7 @@
 mod checks;
 mod contents;
 mod identities;
+mod late;
 mod presence;
 mod rate;
 mod recordings;
@@ -229,6 +230,7 @@ fn flow(
             filters,
             group,
             takes: None,
+            late: None,
         })
         .collect();
     if let Some(written) = &file.identities {
@@ -284,6 +286,9 @@ fn flow(
     };
     if let Some(slow) = &file.slow {
         slow::mark(slow, kind, &mut subscribers, clashes);
+    }
+    if let Some(late) = &file.late {
+        late::mark(late, kind, &mut subscribers, clashes);
     }
     let presence = file.presence.as_ref();
     let presence = presence.map(|file| Box::new(presence::presence(file, kind, clashes)));

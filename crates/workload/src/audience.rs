@@ -35,12 +35,24 @@ pub struct Party {
     pub streams: Arc<[Range<u32>]>,
     /// Time that its application takes for each message of the measurement, ns, where it is slow; a group is not.
     pub takes: Option<Nanos>,
+    /// How long after the beginning of the measurement it subscribes, ns, where that is late; a group is not.
+    pub late: Option<Nanos>,
 }
 
 impl Party {
     /// Whether it is expected to fall behind: what it gets is told apart.
     pub fn is_slow(&self) -> bool {
         self.takes.is_some()
+    }
+
+    /// Whether it subscribes within the measurement: what it gets is told apart.
+    pub fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Whether what it gets is told apart from what the others get.
+    pub fn is_apart(&self) -> bool {
+        self.is_slow() || self.is_late()
     }
 
     /// Whether it is entitled to `stream`.
@@ -98,10 +110,12 @@ pub struct Audience {
     pub parties: Vec<Party>,
     /// First stream of each publisher, flow by flow.
     first: Vec<Vec<u32>>,
-    /// Parties entitled to each stream, without slow ones.
+    /// Parties entitled to each stream, without slow and late ones.
     fan_out: Vec<u32>,
     /// Slow parties entitled to each stream; empty where none is slow.
     slow_fan_out: Vec<u32>,
+    /// Late parties entitled to each stream; empty where none is late.
+    late_fan_out: Vec<u32>,
     /// Party of each subscriber, flow by flow.
     party_of: Vec<Vec<u32>>,
     /// The party that answers the messages of a stream of a ping-pong flow.
@@ -181,6 +195,7 @@ impl Audience {
                         members: Vec::new(),
                         streams: ranges,
                         takes: subscriber.takes.filter(|_| subscriber.group.is_none()),
+                        late: subscriber.late.filter(|_| subscriber.group.is_none()),
                     });
                     parties.len() as u32 - 1
                 });
@@ -189,19 +204,20 @@ impl Audience {
             }
             party_of.push(of_flow);
         }
-        let entitled = |slow: bool| {
-            let parties = parties.iter().filter(move |party| party.is_slow() == slow);
+        let entitled = |those: fn(&Party) -> bool| {
+            let parties = parties.iter().filter(move |party| those(party));
             covering(
                 parties.flat_map(|party| party.streams.iter()),
                 streams.len(),
             )
         };
-        let fan_out = entitled(false);
-        let slow_fan_out = if parties.iter().any(Party::is_slow) {
-            entitled(true)
-        } else {
-            Vec::new()
+        let entitled_if_any = |those: fn(&Party) -> bool| {
+            let any = parties.iter().any(those);
+            any.then(|| entitled(those)).unwrap_or_default()
         };
+        let fan_out = entitled(|party| !party.is_apart());
+        let slow_fan_out = entitled_if_any(Party::is_slow);
+        let late_fan_out = entitled_if_any(Party::is_late);
         let responders = responders(workload, &first, &party_of, &parties);
         Ok(Audience {
             responders,
@@ -210,11 +226,12 @@ impl Audience {
             first,
             fan_out,
             slow_fan_out,
+            late_fan_out,
             party_of,
         })
     }
 
-    /// How many parties are entitled to `stream`, without slow ones: deliveries expected per message.
+    /// How many parties are entitled to `stream`, without slow and late ones: deliveries expected per message.
     ///
     /// # Panics
     /// If there is no such stream.
@@ -228,7 +245,12 @@ impl Audience {
         self.slow_fan_out.get(stream as usize).copied().unwrap_or(0)
     }
 
-    /// How many parties are entitled to `stream`, slow ones among them.
+    /// How many late parties are entitled to `stream`.
+    pub fn late_fan_out(&self, stream: u32) -> u32 {
+        self.late_fan_out.get(stream as usize).copied().unwrap_or(0)
+    }
+
+    /// How many parties are entitled to `stream` from the beginning, slow ones among them.
     ///
     /// # Panics
     /// If there is no such stream.

@@ -450,6 +450,7 @@ impl Connections {
                 filters,
                 group: subscriber.group.clone(),
                 takes: subscriber.takes,
+                late: subscriber.late,
             };
             parts.into_iter().map(one)
         });

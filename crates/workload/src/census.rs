@@ -152,6 +152,7 @@ mod tests {
             filters: vec![filter.into()],
             group: group.map(str::to_owned),
             takes: None,
+            late: None,
         }
     }
 

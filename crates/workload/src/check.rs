@@ -56,6 +56,14 @@ pub enum WorkloadError {
         /// The fault in it.
         fault: &'static str,
     },
+    /// Subscribers that cannot be late.
+    #[error("flow `{flow}`: {fault}")]
+    Late {
+        /// The flow's name.
+        flow: String,
+        /// The fault in it.
+        fault: &'static str,
+    },
     /// A flow that cannot be scheduled.
     #[error("flow `{flow}`: {error}")]
     Schedule {
@@ -123,6 +131,8 @@ impl Workload {
             .map_err(|(flow, fault)| WorkloadError::Presence { flow, fault })?;
         self.check_slow()
             .map_err(|(flow, fault)| WorkloadError::Slow { flow, fault })?;
+        self.check_late()
+            .map_err(|(flow, fault)| WorkloadError::Late { flow, fault })?;
         Ok(Audience::new(self)?)
     }
 }

@@ -27,6 +27,7 @@ impl Workload {
                     filters: vec!["t/#".into()],
                     group: None,
                     takes: None,
+                    late: None,
                 })
                 .collect(),
             arrivals,

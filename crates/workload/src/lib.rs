@@ -12,6 +12,7 @@ mod draws;
 mod fan;
 mod goers;
 pub mod identity;
+mod late;
 pub mod mark;
 mod model;
 pub mod presence;

@@ -168,6 +168,9 @@ pub struct Subscriber {
     /// none to speak of.
     #[serde(default)]
     pub takes: Option<Nanos>,
+    /// How long after the beginning of the measurement it subscribes, ns; absent: before all traffic.
+    #[serde(default)]
+    pub late: Option<Nanos>,
 }
 
 /// When the messages of a flow are due.

@@ -14,14 +14,7 @@ impl Workload {
         if all().all(|subscriber| subscriber.takes.is_none()) {
             return Ok(());
         }
-        let mut uses: HashMap<u32, u32> = HashMap::new();
-        for flow in &self.flows {
-            let publishers = flow.publishers.iter().map(|publisher| publisher.device);
-            let subscribers = flow.subscribers.iter().map(|subscriber| subscriber.device);
-            for device in publishers.chain(subscribers) {
-                *uses.entry(device).or_default() += 1;
-            }
-        }
+        let uses = uses_of_devices(self);
         for flow in &self.flows {
             let fault = |what| Err((flow.name.clone(), what));
             for subscriber in flow.subscribers.iter().filter(|s| s.takes.is_some()) {
@@ -57,6 +50,19 @@ impl Workload {
         }
         Ok(())
     }
+}
+
+/// In how many ways each device takes part, as a publisher or a subscriber of a flow.
+pub(crate) fn uses_of_devices(workload: &Workload) -> HashMap<u32, u32> {
+    let mut uses: HashMap<u32, u32> = HashMap::new();
+    for flow in &workload.flows {
+        let publishers = flow.publishers.iter().map(|publisher| publisher.device);
+        let subscribers = flow.subscribers.iter().map(|subscriber| subscriber.device);
+        for device in publishers.chain(subscribers) {
+            *uses.entry(device).or_default() += 1;
+        }
+    }
+    uses
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) fn flow(
                 filters,
                 group,
                 takes: None,
+                late: None,
             })
             .collect(),
         arrivals: Arrivals::FlatOut,

@@ -29,6 +29,8 @@ impl Conductor<'_> {
         let mut answered = (self.live.unacknowledged, began);
         let mut closing: Option<Rounds> = None;
         let may_repeat = self.any(|traits| traits.may_duplicate);
+        // Only the end of a stream tells what of it did not come to who subscribed late.
+        let has_late = self.spec.brief.workload.has_late_subscribers();
         let ended = loop {
             let now = self.spec.clock.now();
             let received = self.live.received;
@@ -41,22 +43,15 @@ impl Conductor<'_> {
             let silent = now - last.1;
             let waited = silent.min(now - answered.1);
             let silence = self.live.silence;
-            if self.all_workers(|handle| handle.counters.stopped) && self.live.under_way == 0 {
-                // Late ones: messages that were passed over, repeated ones where there are such. Answers of
-                // the system and of ping-pong subscribers are awaited too.
-                let repeats = may_repeat || self.live.repeated > 0;
-                let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
-                // Everything that a slow subscriber is still owed has come when it has caught up, or it never comes.
-                let slow = self.live.slow_missing > 0;
-                let late = self.live.passed_over > 0 || repeats || unanswered || slow;
-                if !late || waited > quiet.max(2 * silence) {
-                    break DrainEnd::Complete;
-                }
-            }
+            let stopped = self.all_workers(|handle| handle.counters.stopped);
             // With every stream closed that can be closed, only groups can have something missing.
             let closed = closing.is_some()
                 && self.all_workers(|handle| handle.counters.closing)
                 && self.live.unproven == 0;
+            let ended = stopped && self.live.under_way == 0 && (closed || !has_late);
+            if ended && (!self.awaits_more(may_repeat) || waited > quiet.max(2 * silence)) {
+                break DrainEnd::Complete;
+            }
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }
@@ -72,7 +67,7 @@ impl Conductor<'_> {
                 if rounds.is_next_due(self.missing(), (self.live.sent, received), now) {
                     self.prove_again();
                 }
-            } else if self.live.under_way > 0 && silent > close_after {
+            } else if (self.live.under_way > 0 || stopped && has_late) && silent > close_after {
                 closing = Some(Rounds::begin(now));
                 self.again = SentinelRounds::default();
                 self.command(None, &Command::CloseStreams(now));
@@ -90,5 +85,14 @@ impl Conductor<'_> {
             ended,
             span: self.spec.clock.now() - began,
         };
+    }
+
+    /// Whether something may still come although nothing that is expected is under way: messages that were passed over, repeated
+    /// ones where there are such, answers of the system and of ping-pong subscribers, and what a slow subscriber is still owed,
+    /// which has come when it has caught up, or never comes.
+    fn awaits_more(&self, may_repeat: bool) -> bool {
+        let repeats = may_repeat || self.live.repeated > 0;
+        let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
+        self.live.passed_over > 0 || repeats || unanswered || self.live.slow_missing > 0
     }
 }

@@ -268,8 +268,10 @@ impl Conductor<'_> {
             Report::Recording(mut recording) => {
                 let connecting = recording.connecting.histograms_mut();
                 let presence = recording.presence.histograms_mut();
+                let late = recording.late.histograms_mut();
                 for times in connecting
                     .chain(presence)
+                    .chain(late)
                     .chain(&mut recording.slow.latency)
                 {
                     times.decode()?;

@@ -125,6 +125,8 @@ impl Allowance {
             5 * self.subscribers,
             // Slow ones.
             8 * self.subscribers,
+            // Late ones.
+            13 * self.subscribers,
             noted,
         ]
         .into_iter()
@@ -224,7 +226,9 @@ pub(super) mod tests {
     use crate::live::{FlowCounters, LiveCounters};
     use crate::parties::{BUCKETS, PartyRecording, SLOTS};
     use crate::recording::tests::recording;
-    use crate::recording::{FlowRecording, MemberRecording, Outage, Rejections, SlowParty};
+    use crate::recording::{
+        FlowRecording, LateParty, MemberRecording, Outage, Rejections, SlowParty,
+    };
     use crate::reports::Report;
     use crate::series::Totals;
     use crate::times::{Interval, LONGEST as LONGEST_TIME, Measure, histogram};
@@ -318,6 +322,10 @@ pub(super) mod tests {
         large.members = vec![member; 4];
         large.slow.of = vec![SlowParty::default(); 4];
         large.slow.latency = large.connecting.times.clone();
+        large.late.of = vec![LateParty::default(); 4];
+        large.late.subscribing = large.connecting.times.clone();
+        large.late.last_values = large.connecting.times.clone();
+        large.late.backlog = large.connecting.times.clone();
         large.parties.of = vec![
             PartyRecording {
                 lowest: vec![Some(u64::MAX); SLOTS],

@@ -44,7 +44,10 @@ impl Receiving {
         let mut of_parties = FxHashMap::default();
         let missed = self.absences.missed(&self.brief, table, self.epoch);
         for ((party, flow), deliveries) in missed {
-            self.flows[flow as usize].counts.messages.missed += deliveries;
+            // Nothing was due to a late subscriber before it was there.
+            if !self.brief.audience.parties[party as usize].is_late() {
+                self.flows[flow as usize].counts.messages.missed += deliveries;
+            }
             *of_parties.entry(party).or_default() += deliveries;
         }
         of_parties

@@ -207,16 +207,20 @@ impl Receiving {
             let passed_over = self.ledger.close(account, header.sequence, || true);
             let receiver = &self.clients[client.0 as usize];
             let (back_at, absences) = (receiver.back_at.min(self.now), receiver.absences);
-            let is_slow = receiver.takes.is_some();
+            let (is_slow, is_late) = (receiver.takes.is_some(), receiver.late);
             let entry = self.ledger.open(account, || true);
             let seen = entry.map_or(0, |entry| self.ledger.entry(entry).absences);
-            if passed_over > 0 && seen != absences && self.forgets {
-                let stream = (party, flow as u32, header.stream);
-                let end = self.cuts.measurement_end().saturating_sub(self.epoch);
-                let all = header.sequence;
+            let stream = (party, flow as u32, header.stream);
+            let end = self.cuts.measurement_end().saturating_sub(self.epoch);
+            let all = header.sequence;
+            if is_late {
+                if passed_over > 0 && !self.late_has_heard(entry) {
+                    self.missed_by_late(stream, end, all, passed_over);
+                }
+            } else if passed_over > 0 && seen != absences && self.forgets {
                 self.absences.gap(stream, back_at, end, all, passed_over);
             }
-            if !is_slow {
+            if !is_slow && !is_late {
                 self.flows[flow].counts.passed_over += u64::from(passed_over);
             }
         }
@@ -280,8 +284,7 @@ impl Events for Receiving {
     #[inline]
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.received += 1;
-        if self.any_slow && self.clients[client.0 as usize].takes.is_some() {
-            self.delivered_to_slow(client, &delivery);
+        if self.any_apart && self.delivered_apart(client, &delivery) {
             return;
         }
         let lowered = std::mem::take(&mut self.lowered);

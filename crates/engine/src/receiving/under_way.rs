@@ -18,7 +18,7 @@ impl Receiving {
             for (kind, upto) in [(Kind::Measured, sent[0]), (Kind::WarmUp, sent[1])] {
                 for member in self.parties.iter().filter(|_| upto > 0) {
                     let party = &self.brief.audience.parties[member.party as usize];
-                    if party.is_slow() {
+                    if party.is_apart() {
                         continue;
                     }
                     let account = Account {
@@ -81,7 +81,7 @@ fn parties_here(brief: &Brief, parties: &[Member], stream: u32) -> u32 {
     let all = &brief.audience.parties;
     let hears = |member: &&Member| {
         let party = &all[member.party as usize];
-        !party.is_slow() && party.is_entitled(stream)
+        !party.is_apart() && party.is_entitled(stream)
     };
     parties.iter().filter(hears).count() as u32
 }

@@ -61,8 +61,13 @@ impl Sending {
             } = of;
             let first = self.locals[local as usize].first_stream;
             while topic < topics && quota > 0 {
-                let fan_out = brief.audience.listeners(first + topic);
-                if fan_out > 0 {
+                let stream = first + topic;
+                let late = brief.audience.late_fan_out(stream);
+                // Who is late hears none but those that close streams. It hears the first one as the topic's last value, where
+                // the system keeps such.
+                let closing = self.before_closing.is_some();
+                let fan_out = brief.audience.listeners(stream) + if closing { late } else { 0 };
+                if fan_out + late > 0 {
                     now = self.clock.now();
                     let length = HEADER_LEN as u32;
                     match self.hand_over(

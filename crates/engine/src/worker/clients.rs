@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// The subscriptions of a device, answers of ping-pong included.
-    fn subscriptions(&self, device: u32) -> Vec<Subscription> {
+    pub(super) fn subscriptions(&self, device: u32) -> Vec<Subscription> {
         let mut all = Vec::new();
         for link in self.context.brief.links(device) {
             let flow = &self.context.brief.workload.flows[link.flow as usize];
@@ -243,12 +243,11 @@ impl Worker {
                 self.connected += 1;
                 let now = self.context.clock.now();
                 self.connections.note_connection(client, again, read, now);
-                let mut wanted: VecDeque<Subscription> = if session_present {
+                let wanted: VecDeque<Subscription> = if session_present || self.late.waits(client) {
                     VecDeque::new()
                 } else {
                     self.subscriptions(device).into()
                 };
-                self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
                 if !again && !wanted.is_empty() {
                     self.connections.subscribe(now);
                 }
@@ -256,16 +255,7 @@ impl Worker {
                     self.come_up(client, read);
                     return;
                 }
-                let later_ones = wanted.split_off(wanted.len().min(SUBSCRIBING_AT_ONCE));
-                self.to_subscribe.remove(&client);
-                if !later_ones.is_empty() {
-                    self.to_subscribe.insert(client, later_ones);
-                }
-                for subscription in &wanted {
-                    if !self.subscribe(client, subscription, later) {
-                        break;
-                    }
-                }
+                self.ask_for(client, wanted, later);
             }
             Change::Subscribed => {
                 if self.phase == WorkerPhase::Connecting {
@@ -290,6 +280,27 @@ impl Worker {
             Change::Failed(_) if self.closing => self.clients[index] = ClientState::Down,
             Change::Failed(failure) => self.take_failure(client, failure),
             Change::Closed => self.presences.closed(client),
+        }
+    }
+
+    /// Begins to ask for the subscriptions of a client, one at least; `later` has the changes after this moment.
+    pub(super) fn ask_for(
+        &mut self,
+        client: ClientId,
+        mut wanted: VecDeque<Subscription>,
+        later: &[TimedChange],
+    ) {
+        self.clients[client.0 as usize] = ClientState::Subscribing(wanted.len() as u32);
+        let later_ones = wanted.split_off(wanted.len().min(SUBSCRIBING_AT_ONCE));
+        self.to_subscribe.remove(&client);
+        if !later_ones.is_empty() {
+            self.to_subscribe.insert(client, later_ones);
+        }
+        self.note_asking(client, self.context.clock.now());
+        for subscription in &wanted {
+            if !self.subscribe(client, subscription, later) {
+                break;
+            }
         }
     }
 
@@ -342,6 +353,7 @@ impl Worker {
             _ => ClientState::Down,
         };
         self.to_subscribe.remove(&client);
+        self.late.lost(client);
         let returning = self.presences.is_returning(client);
         if !returning {
             self.sending.retry(&mut *self.fleet, client);
@@ -386,10 +398,12 @@ impl Worker {
             self.turned_away.connected(self.up);
         } else {
             let is_slow = self.receiving.takes(client).is_some();
-            if !self.presences.is_returning(client) && !is_slow {
+            let comes_back = !self.presences.is_returning(client) && !self.late.is_asking(client);
+            if comes_back && !is_slow {
                 self.connections.note_return(read.max(self.context.epoch));
             }
             self.came_back(client, read);
+            self.late_came_up(client, read);
             self.slow_came_back(client, self.context.clock.now());
             self.sending.writable(&mut *self.fleet, client);
         }

@@ -11,6 +11,9 @@ use crate::timetable::Timetable;
 
 /// Clients that leave or come back between two polls, so that reading is not starved.
 const PER_TURN: usize = 64;
+/// Clients that connect again at once when all are called back after the measurement: no system is to stand a rush that the
+/// workload does not have. As many connect at once at the beginning.
+const CALLED_AT_ONCE: usize = 64;
 /// How long a client that leaves in order waits for the acknowledgements of what it has sent, ns.
 const PATIENCE: Nanos = 1_000_000_000;
 /// How soon it looks again, and how soon one comes back whose connection has not ended yet, ns.
@@ -27,6 +30,8 @@ pub(super) struct Presences {
     of: Vec<Option<Goer>>,
     /// Everybody is called back: nobody leaves any more.
     over: bool,
+    /// How many are connecting again.
+    returning: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +90,9 @@ impl Presences {
 
     fn set(&mut self, client: ClientId, whereabouts: Whereabouts) {
         if let Some(Some(goer)) = self.of.get_mut(client.0 as usize) {
-            goer.whereabouts = whereabouts;
+            let before = std::mem::replace(&mut goer.whereabouts, whereabouts);
+            self.returning += usize::from(whereabouts == Whereabouts::Returning);
+            self.returning -= usize::from(before == Whereabouts::Returning);
         }
     }
 
@@ -229,6 +236,12 @@ impl Worker {
     fn come_back(&mut self, client: ClientId, now: Nanos) {
         match self.presences.whereabouts(client) {
             Some(Whereabouts::Closing) => {
+                let step = Reverse((now + AGAIN, client.0, Step::Return));
+                self.presences.next.push(step);
+            }
+            Some(Whereabouts::Away)
+                if self.presences.over && self.presences.returning >= CALLED_AT_ONCE =>
+            {
                 let step = Reverse((now + AGAIN, client.0, Step::Return));
                 self.presences.next.push(step);
             }

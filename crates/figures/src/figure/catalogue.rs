@@ -331,6 +331,62 @@ static ENTRIES: &[CatalogueEntry] = &[
     )
     .of_any_trial(),
     entry(
+        "late-subscribed",
+        "late.subscribed",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.late.as_ref()?.subscribed as f64)),
+        "late subscribers whose subscriptions the system took",
+    )
+    .of_any_trial(),
+    entry(
+        "late-last-values",
+        "late.last_values",
+        GOOD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.last_values as f64)),
+        "last values that came to late subscribers, one for each topic",
+    )
+    .of_any_trial(),
+    entry(
+        "late-last-values-missing",
+        "late.last_values_missing",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.last_values_missing()? as f64)),
+        "last values that were due to late subscribers and did not come",
+    )
+    .of_any_trial(),
+    entry(
+        "late-backlog",
+        "late.backlog",
+        GOOD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.backlog as f64)),
+        "messages that were published before a late subscriber asked for its subscriptions and came to it, not as last values",
+    )
+    .of_any_trial(),
+    entry(
+        "late-live",
+        "late.live",
+        GOOD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.live as f64)),
+        "first deliveries to late subscribers of messages that were published after they had asked for their subscriptions",
+    )
+    .of_any_trial(),
+    entry(
+        "late-lost",
+        "late.lost",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.lost as f64)),
+        "messages that were due after a late subscriber had its subscriptions, and never came",
+    )
+    .of_any_trial(),
+    entry(
+        "late-duplicated",
+        "late.duplicated",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.late.as_ref()?.duplicated as f64)),
+        "deliveries to late subscribers of what they had",
+    )
+    .of_any_trial(),
+    entry(
         "missing",
         "missing",
         BAD_DELIVERIES,
@@ -704,6 +760,13 @@ static ENTRIES: &[CatalogueEntry] = &[
         "largest resident memory of the system's processes for each connection",
     ),
     entry(
+        "system-descriptors",
+        "system_descriptors",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.system_descriptors? as f64)),
+        "open descriptors of the system's processes at the end of the measurement",
+    ),
+    entry(
         "client-memory-per-connection",
         "client_rss_bytes_per_connection",
         (Unit::Bytes, Less),
@@ -916,7 +979,7 @@ impl Times {
     }
 }
 
-pub(super) const TIMES: [Times; 12] = [
+pub(super) const TIMES: [Times; 15] = [
     times(
         "latency",
         "latency_ns",
@@ -995,6 +1058,30 @@ pub(super) const TIMES: [Times; 12] = [
         "slow.latency_ns",
         |p| p.trial?.slow.as_ref()?.latency_ns.as_ref(),
         "from when a message was due until a slow subscriber took it, of those taken within the measurement",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "late-time-to-subscribe",
+        "late.subscribe_ns",
+        |p| p.trial?.late.as_ref()?.subscribe_ns.as_ref(),
+        "from when a late subscriber asked for its subscriptions until the system had taken all of them",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "late-time-to-last-values",
+        "late.last_values_ns",
+        |p| p.trial?.late.as_ref()?.last_values_ns.as_ref(),
+        "from when a late subscriber asked for its subscriptions until the last of its last values had come, one time for each",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "late-time-to-backlog",
+        "late.backlog_ns",
+        |p| p.trial?.late.as_ref()?.backlog_ns.as_ref(),
+        "likewise until the last of the messages that had been published before",
     )
     .not_of_delivery()
     .of_trial(),
@@ -1129,10 +1216,11 @@ fn observed(share: f64) -> Option<f64> {
     (share > 0.0).then_some(share)
 }
 
-/// First deliveries that came during the measurement, those to slow subscribers among them.
+/// First deliveries that came during the measurement, those to slow and late subscribers among them.
 fn deliveries(trial: &Trial) -> f64 {
     let slow = trial.slow.as_ref().map_or(0, |slow| slow.taken);
-    (trial.messages.delivered_msgs_per_s * trial.duration_s).round() + slow as f64
+    let late = trial.late.as_ref().map_or(0, |late| late.within);
+    (trial.messages.delivered_msgs_per_s * trial.duration_s).round() + (slow + late) as f64
 }
 
 fn per_delivery(count: u64, trial: &Trial) -> Option<f64> {

@@ -178,6 +178,9 @@ pub struct WorkloadInfo {
     pub subscribers: u32,
     /// Distinct topics.
     pub topics: u32,
+    /// Subscriptions of all subscribing devices: one for each of their filters. Absent in results of versions before 0.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscriptions: Option<u64>,
     /// Payload in words, for example `64 B`.
     pub payload: String,
     /// Payload of all flows, bytes: the mean of sizes that are listed or uniform. Absent where flows differ in it, or it is

@@ -16,6 +16,7 @@ use crate::bursts::BurstFigures;
 use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
+use crate::late::LateFigures;
 use crate::messages::{Messages, Shortfall};
 use crate::party::PartyFigures;
 use crate::search::{LimitShare, SearchStep};
@@ -121,6 +122,9 @@ pub struct Trial {
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.
     pub system_processes: Option<u32>,
+    /// Open descriptors of the system's processes at the end of the measurement; absent where they are out of sight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_descriptors: Option<u64>,
     /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
     /// of `/proc/PID/io`), of those still alive at its end; absent where they are out of sight.
     pub system_written_bytes: Option<u64>,
@@ -198,6 +202,9 @@ pub struct Trial {
     /// The messages to slow subscribers, which are in no other figure; absent where none is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<SlowFigures>,
+    /// The messages to subscribers that subscribed within the measurement, which are in no other figure; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateFigures>,
     /// Times in which clients were without a connection that they had lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,

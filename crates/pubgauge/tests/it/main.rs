@@ -24,6 +24,7 @@ mod identities;
 mod install;
 mod interruptions;
 mod kubernetes;
+mod late;
 mod load_over_time;
 mod long;
 mod namespaces;

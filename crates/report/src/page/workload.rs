@@ -9,7 +9,7 @@ use super::{answer, asked, wins};
 use crate::columns::{PlacedColumn, columns};
 use crate::summary::{Cell, WorkloadCells};
 use crate::wins::Outcome;
-use crate::{crowd, glossary, hosts, network, on_request, setup, shares, workload};
+use crate::{crowd, device_cost, glossary, hosts, network, on_request, setup, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
@@ -64,7 +64,9 @@ fn sentences<'a>(
         .chain(cells().filter_map(setup::interruptions))
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::slow_subscribers))
+        .chain(cells().filter_map(setup::late_subscribers))
         .chain(cells().filter_map(setup::groups))
+        .chain(device_cost::sentences(workload))
         .chain(crowd::sentence(workload))
 }
 

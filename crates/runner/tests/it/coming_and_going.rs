@@ -359,3 +359,31 @@ fn a_restart_has_a_length(seeds: Range<u64>) {
         assert!((due - 52.0).abs() <= 4.0, "seed {seed}: {due}");
     });
 }
+
+/// Those who are away at the end of the measurement are called back as carefully as they were connected at first: a rush that
+/// the workload does not have would throw some out of a system that turns away what is too many at once.
+#[test]
+fn all_are_called_back_without_a_rush() {
+    let mut workload = brief(1, 300, 20.0, 3);
+    workload.flows[0].presence = Some(Box::new(Presence {
+        publishers: false,
+        subscribers: true,
+        online: Between::exactly(SECOND),
+        offline: Between::exactly(60 * SECOND),
+        spread: false,
+        back_within: Some(SECOND / 2),
+        vanishes: false,
+    }));
+    let behaviour = Behaviour {
+        connect_ns: 20 * MS,
+        connecting_at_once: 64,
+        ..Behaviour::default()
+    };
+    let run = simulate(workload, behaviour, durable());
+    run.is(Status::Valid, "");
+    let connections = &run.trial.connections;
+    assert_eq!((connections.made, connections.remade), (301, 300));
+    assert_eq!((connections.refused, connections.lost), (0, 0));
+    assert_eq!(run.trial.shortfall.lost, 0);
+    assert!(run.trial.messages.backlog > 0);
+}

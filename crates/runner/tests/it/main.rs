@@ -4,6 +4,7 @@ mod acknowledgements;
 mod bursts;
 mod coming_and_going;
 mod groups;
+mod late;
 mod load_over_time;
 mod long;
 mod parties;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::identities::IdentitiesFile;
+use super::late::LateFile;
 use super::payload::PayloadFile;
 use super::presence::PresenceFile;
 use super::rate::RateFile;
@@ -84,6 +85,8 @@ pub struct FlowFile {
     pub presence: Option<PresenceFile>,
     /// Subscribers whose applications are slow; none if absent.
     pub slow: Option<SlowFile>,
+    /// Subscribers that subscribe within the measurement; none if absent.
+    pub late: Option<LateFile>,
     /// Messages of a flat-out flow that may be under way at once.
     pub window: Option<u32>,
     /// The flow's own demands on the system, on top of the variant's settings. Its connections are its

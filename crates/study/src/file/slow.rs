@@ -16,14 +16,14 @@ use super::written_as::written_as;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SlowFile {
     /// How many of the flow's subscribers, the first ones: a number, or a share such as "10%", at least one. Not all.
-    pub subscribers: SlowSubscribers,
+    pub subscribers: SomeSubscribers,
     /// Time for one message, such as "5ms", or the most that are taken in a time, such as "200/s".
     pub takes: TakesFile,
 }
 
-/// How many of a flow's subscribers are slow.
+/// How many of a flow's subscribers something is said of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SlowSubscribers {
+pub enum SomeSubscribers {
     Count(u32),
     Share(Percent),
 }
@@ -37,20 +37,33 @@ pub enum TakesFile {
     Rate(Rate),
 }
 
+impl SomeSubscribers {
+    /// How many they are of `all`: a share above 0 is one at the least.
+    pub fn count_among(self, all: u32) -> u32 {
+        match self {
+            SomeSubscribers::Count(count) => count,
+            SomeSubscribers::Share(share) if share.0 > 0.0 => {
+                ((f64::from(all) * share.0).round() as u32).max(1)
+            }
+            SomeSubscribers::Share(_) => 0,
+        }
+    }
+}
+
 written_as!(
-    SlowSubscribers,
+    SomeSubscribers,
     "a number of subscribers, or a share of them such as \"10%\"",
     |_| json_schema!({
         "description": "A number of subscribers, or a share of them: \"10%\".",
         "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}],
     }),
-    fn visit_i64<E: serde::de::Error>(self, count: i64) -> Result<SlowSubscribers, E> {
+    fn visit_i64<E: serde::de::Error>(self, count: i64) -> Result<SomeSubscribers, E> {
         u32::try_from(count)
-            .map(SlowSubscribers::Count)
+            .map(SomeSubscribers::Count)
             .map_err(|_| E::custom("expected a number of subscribers, 1 or more"))
     },
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SlowSubscribers, E> {
-        text.parse().map(SlowSubscribers::Share).map_err(E::custom)
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SomeSubscribers, E> {
+        text.parse().map(SomeSubscribers::Share).map_err(E::custom)
     },
 );
 
@@ -73,11 +86,11 @@ written_as!(
     },
 );
 
-impl Serialize for SlowSubscribers {
+impl Serialize for SomeSubscribers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            SlowSubscribers::Count(count) => serializer.serialize_u32(*count),
-            SlowSubscribers::Share(share) => serializer.collect_str(share),
+            SomeSubscribers::Count(count) => serializer.serialize_u32(*count),
+            SomeSubscribers::Share(share) => serializer.collect_str(share),
         }
     }
 }

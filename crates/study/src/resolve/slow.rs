@@ -5,7 +5,7 @@ use pubgauge_workload::{Nanos, SECOND, Subscriber};
 
 use super::presence::FlowKind;
 use crate::clash::Clashes;
-use crate::file::{SlowFile, SlowSubscribers, TakesFile};
+use crate::file::{SlowFile, TakesFile};
 
 /// Marks those of a flow's subscribers that are slow.
 pub(super) fn mark(
@@ -17,13 +17,7 @@ pub(super) fn mark(
     let all = subscribers.len() as u32;
     let mut below = clashes.below(&["slow"]);
     let takes = takes(file, &mut below);
-    let count = match file.subscribers {
-        SlowSubscribers::Count(count) => count,
-        SlowSubscribers::Share(share) if share.0 > 0.0 => {
-            ((f64::from(all) * share.0).round() as u32).max(1)
-        }
-        SlowSubscribers::Share(_) => 0,
-    };
+    let count = file.subscribers.count_among(all);
     if count == 0 {
         below.add(
             "subscribers",

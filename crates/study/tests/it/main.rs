@@ -5,6 +5,7 @@ mod compare;
 mod counts;
 mod crossing;
 mod identities;
+mod late;
 mod load_over_time;
 mod network;
 mod one_flow;

@@ -214,6 +214,21 @@ impl ProcessSampler {
         sample
     }
 
+    /// Open descriptors of the processes that the last sample saw; `None` where they may not be counted, or none is alive. A
+    /// look at each descriptor: not for every sample.
+    pub fn count_descriptors(&self) -> Option<u64> {
+        let of_process = |pid: &i32| match std::fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(all) => Some(all.count() as u64),
+            // It has ended since.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(0),
+            Err(_) => None,
+        };
+        let counts: Option<Vec<u64>> = self.processes.keys().map(of_process).collect();
+        counts
+            .map(|counts| counts.iter().sum())
+            .filter(|all| *all > 0)
+    }
+
     /// Makes sure that `pid` is among the processes, as the process that now has this number.
     fn refresh(&mut self, pid: i32) -> Option<Stat> {
         if let Some(process) = self.processes.get_mut(&pid) {

@@ -253,3 +253,17 @@ fn what_a_process_and_its_ended_children_write_to_disk_is_counted() {
     };
     assert!(expected.contains(&written), "{written}");
 }
+
+#[test]
+fn open_descriptors_are_counted() {
+    let mut sampler = ProcessSampler::only(&[std::process::id() as i32]);
+    assert_eq!(sampler.count_descriptors(), None, "nothing was sampled yet");
+    sampler.sample();
+    let before = sampler.count_descriptors().unwrap();
+    let files: Vec<_> = (0..7)
+        .map(|_| std::fs::File::open("/dev/null").unwrap())
+        .collect();
+    assert_eq!(sampler.count_descriptors(), Some(before + 7));
+    drop(files);
+    assert_eq!(sampler.count_descriptors(), Some(before));
+}
