@@ -6,6 +6,9 @@ use pubgauge_quantities::shown;
 
 use crate::summary::WorkloadCells;
 
+/// A cost with its name, and how its values are written.
+type NamedCost<'a> = (&'a str, &'a CostFigure, fn(f64) -> String);
+
 /// The costs of a workload's devices; empty where no axis changes how many there are.
 pub(crate) fn sentences(workload: &WorkloadCells<'_>) -> Vec<String> {
     let costs = device_cost::of_workload(workload);
@@ -25,7 +28,7 @@ fn sentence(cost: &DeviceCost, with_settings: bool) -> String {
         CostOf::Connection => ("one more connection", "connections"),
         CostOf::Topic => ("one more topic", "topics"),
     };
-    let figures: [(&str, &CostFigure, fn(f64) -> String); 3] = [
+    let figures: [NamedCost<'_>; 3] = [
         ("memory", &cost.memory_bytes, bytes),
         ("descriptors", &cost.descriptors, shown::number),
         ("processor time a second", &cost.cpu_us_per_s, |us| {

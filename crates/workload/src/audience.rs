@@ -212,8 +212,11 @@ impl Audience {
             )
         };
         let entitled_if_any = |those: fn(&Party) -> bool| {
-            let any = parties.iter().any(those);
-            any.then(|| entitled(those)).unwrap_or_default()
+            if parties.iter().any(those) {
+                entitled(those)
+            } else {
+                Vec::new()
+            }
         };
         let fan_out = entitled(|party| !party.is_apart());
         let slow_fan_out = entitled_if_any(Party::is_slow);
