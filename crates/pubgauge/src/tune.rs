@@ -177,7 +177,8 @@ fn plan(prepared: &mut Prepared, args: &TuneArgs, budget_s: f64) -> Result<Tunin
             .iter()
             .find(|given| !known.iter().any(|name| is_name(given, name)))
         {
-            let near = did_you_mean(wrong, known.iter().map(String::as_str));
+            let short = known.iter().filter_map(|name| name.rsplit('.').next());
+            let near = did_you_mean(wrong, short);
             return Err(Ending::bad_input(format!(
                 "{flag} {wrong}: {} has no such setting to tune{near}\n  hint: it has {}",
                 cell.system,

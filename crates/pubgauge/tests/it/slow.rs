@@ -60,16 +60,13 @@ fn mosquitto_keeps_all_without_a_bound() {
 #[test]
 fn mosquitto_drops_at_qos_1_what_its_queue_has_no_room_for() {
     let place = Place::new();
-    let bounds = [
-        ("\nmax_queued_messages 0", "\nmax_queued_messages 100"),
-        ("\nmax_inflight_messages 0", "\nmax_inflight_messages 20"),
-    ];
+    let bounds = [("\nmax_queued_messages 0", "\nmax_queued_messages 100")];
     place.system("mosquitto", "bounded", &bounds);
     let slow = one_of_three(
         &place,
         "bounded",
         "payload = \"1KiB\"\nrate = \"500/s\"",
-        "settings = [{ reliability = \"at-least-once\" }]",
+        "settings = [{ reliability = \"at-least-once\", options.bounded.max-inflight = 20 }]",
     );
     assert_eq!(count(&slow, "disconnects"), 0, "{slow}");
     // 20 wait for their acknowledgements and 100 in the queue, beside what lies in the socket acknowledged by nobody.

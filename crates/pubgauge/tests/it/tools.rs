@@ -430,7 +430,7 @@ fn completions_and_manual_come_from_the_command_line() {
     place
         .run(&["man", "nothing"])
         .exits(3)
-        .assert_says("known are run, find, guard, plan");
+        .assert_says("known are run, find, advise, guard, tune");
 }
 
 #[test]

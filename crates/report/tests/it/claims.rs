@@ -9,6 +9,7 @@ use pubgauge_driver::Answer;
 use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_figures::figure::Figure;
 use pubgauge_figures::group::GroupFigures;
+use pubgauge_figures::late::LateFigures;
 use pubgauge_figures::model::{
     CapabilityAnswer, Circumstances, ClientCpu, Reason, Rule, SystemCapabilities, WorkerLoad,
 };
@@ -130,6 +131,21 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             latency_ns: Some(latency),
             ..SlowFigures::default()
         }),
+        late: Some(LateFigures {
+            subscribers: 2,
+            subscribed: 2,
+            last_values_due: Some(10),
+            last_values: 9,
+            backlog: 5,
+            live: 90,
+            lost: 1,
+            duplicated: 1,
+            subscribe_ns: Some(latency),
+            last_values_ns: Some(latency),
+            backlog_ns: Some(latency),
+            ..LateFigures::default()
+        }),
+        system_descriptors: Some(20),
         interruptions: vec![Interruption {
             at_s: 1.0,
             out_s: Some(0.5),

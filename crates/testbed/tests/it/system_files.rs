@@ -438,10 +438,11 @@ fn the_documented_examples_are_right() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
     let around = RIGHT.replace("[\"port\"]\n[ready]", "[\"port\", \"monitor\"]\n[ready]");
     for example in examples {
-        let whole = if example.starts_with("[counters]") {
+        let is_part = example.starts_with("[counters]") || example.starts_with("[[files]]");
+        let whole = if is_part {
             format!("{around}{example}")
         } else {
             example.to_owned()
