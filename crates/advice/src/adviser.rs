@@ -278,7 +278,6 @@ impl Adviser {
     fn choice(&self, rank: u32, candidate: &Candidate, standing: &Standing) -> Choice {
         let trials = self.trials_of(candidate, Change::None);
         let first = trials.first();
-        let microseconds = |ns: f64| ns / 1e3;
         Choice {
             rank,
             system: candidate.system.clone(),
@@ -289,11 +288,8 @@ impl Adviser {
             headroom_at_least: standing.headroom.low,
             headroom_at_most: Some(standing.headroom.high).filter(|high| high.is_finite()),
             p99_ms: mean(self.figures(candidate, "latency.p99")).map(|ns| ns / 1e6),
-            cost_us: standing.cost.map(|cost| microseconds(cost.mean)),
-            cost_half_width_us: standing
-                .cost
-                .and_then(|cost| cost.half_width)
-                .map(microseconds),
+            cost_us: standing.cost.map(|cost| cost.mean),
+            cost_half_width_us: standing.cost.and_then(|cost| cost.half_width),
             memory_bytes: mean(self.figures(candidate, "system-memory")),
             settings: format!(
                 "name = {:?}\n{}",

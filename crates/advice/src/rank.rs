@@ -23,7 +23,7 @@ impl Range {
 pub(crate) struct Standing {
     /// How many times the fleet it carries.
     pub headroom: Range,
-    /// Processor time of client and system for a delivery, ns; `None` where the system is out of sight.
+    /// Processor time of client and system for a delivery, in microseconds; `None` where the system is out of sight.
     pub cost: Option<MeanInterval>,
 }
 

@@ -230,6 +230,13 @@ pub fn ranks_equal_ones_alike(seeds: u64) {
     for seed in 0..seeds {
         let advice = world(seed, 0.0, |_| vec![(20.0, 10e3); 3]).advice(3.0);
         assert_eq!(advice.choices.len(), 3, "seed {seed}");
+        for choice in &advice.choices {
+            // Three repeats that differ by 3 % each.
+            let cost_us = choice.cost_us.expect("a cost");
+            assert!((9.0..11.0).contains(&cost_us), "seed {seed}: {choice:?}");
+            let p99_ms = choice.p99_ms.expect("a time");
+            assert!((p99_ms - 1.0).abs() < 1e-9, "seed {seed}: {choice:?}");
+        }
         shared += usize::from(advice.choices.iter().all(|choice| choice.rank == 1));
     }
     assert!(shared * 100 >= seeds as usize * 95, "{shared} of {seeds}");
