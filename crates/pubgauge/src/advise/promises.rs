@@ -76,14 +76,14 @@ pub fn promised(fleet: &Fleet, here: &SystemsHere<'_>, on: &[String]) -> Result<
                 });
                 promised.chosen.push(chosen);
             }
-            Err((promise, because)) => {
+            Err(lack) => {
                 let is_known = on.is_empty() && lacking.iter().any(|(other, _)| *other == kind);
                 if !is_known {
                     let left = LeftOut {
                         system: name,
-                        why: WhyOut::Lacks,
-                        asked: promise.because,
-                        because,
+                        why: lack.why,
+                        asked: lack.promise.because,
+                        because: lack.because,
                     };
                     lacking.push((kind, left));
                 }
@@ -110,8 +110,15 @@ impl Kind {
     }
 }
 
+/// A promise that a system does not make, or is known to break.
+struct Lack {
+    promise: Promise,
+    why: WhyOut,
+    because: String,
+}
+
 /// The reliability under which a system promises all that is asked for, or the first promise that it does not make, and why.
-fn fitting(fleet: &Fleet, chosen: &Chosen) -> Result<Reliability, (Promise, String)> {
+fn fitting(fleet: &Fleet, chosen: &Chosen) -> Result<Reliability, Lack> {
     let ways = fleet.reliabilities().iter();
     let mut refused = None;
     for &reliability in ways {
@@ -119,8 +126,8 @@ fn fitting(fleet: &Fleet, chosen: &Chosen) -> Result<Reliability, (Promise, Stri
             None => return Ok(reliability),
             // The lack of the usual way is told, unless that is the way itself.
             Some(lack) => {
-                let is_way =
-                    lack.0.capability == pubgauge_driver::Capability::Reliability(reliability);
+                let is_way = lack.promise.capability
+                    == pubgauge_driver::Capability::Reliability(reliability);
                 if refused.is_none() || !is_way {
                     refused = Some(lack);
                 }
@@ -130,14 +137,21 @@ fn fitting(fleet: &Fleet, chosen: &Chosen) -> Result<Reliability, (Promise, Stri
     Err(refused.expect("a delivery has at least one reliability"))
 }
 
-fn missing(fleet: &Fleet, chosen: &Chosen, reliability: Reliability) -> Option<(Promise, String)> {
+fn missing(fleet: &Fleet, chosen: &Chosen, reliability: Reliability) -> Option<Lack> {
     let file = chosen.file.variant(chosen.variant.as_deref()).ok()?;
     let target = target(&file);
     let promises = fleet.promises(reliability);
     for promise in &promises {
         let found = answer(&file, &target, chosen.driver.as_ref(), promise.capability);
         if matches!(found.support, Support::Unsupported | Support::Broken) {
-            return Some((promise.clone(), found.words));
+            return Some(Lack {
+                promise: promise.clone(),
+                why: match found.support {
+                    Support::Broken => WhyOut::Breaks,
+                    _ => WhyOut::Lacks,
+                },
+                because: found.words,
+            });
         }
     }
     if fleet.file.must.encryption && !file.has_certificate() {
@@ -146,7 +160,11 @@ fn missing(fleet: &Fleet, chosen: &Chosen, reliability: Reliability) -> Option<(
             because: "encryption = true".into(),
         };
         let words = "pubgauge has no variant of it that encrypts and promises the rest";
-        return Some((promise, words.to_owned()));
+        return Some(Lack {
+            promise,
+            why: WhyOut::Lacks,
+            because: words.to_owned(),
+        });
     }
     // Promises that hold one by one may not be had together.
     let refused = chosen.resolve(&fleet.settings(reliability)).err()?;
@@ -155,7 +173,11 @@ fn missing(fleet: &Fleet, chosen: &Chosen, reliability: Reliability) -> Option<(
         because: format!("{} = {} beside the rest", first.setting, first.value),
         ..promises[0].clone()
     };
-    Some((together, first.reason.clone()))
+    Some(Lack {
+        promise: together,
+        why: WhyOut::Lacks,
+        because: first.reason.clone(),
+    })
 }
 
 fn target(file: &SystemFile) -> Target {

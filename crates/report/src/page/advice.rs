@@ -134,24 +134,19 @@ fn undecided(advice: &Advice) -> Markup {
 
 fn left_out(advice: &Advice) -> Markup {
     let kind = |why: WhyOut| match why {
-        WhyOut::Lacks => "does not have it",
-        WhyOut::Breaks => "did not keep it",
-        WhyOut::FleetNotCarried | WhyOut::HeadroomNotCarried => "did not carry it",
-    };
-    let rows = html! {
-        @for out in &advice.left_out {
-            (row(html! { (out.system) }, [
-                ("asked for", html! { (out.asked) }),
-                ("outcome", html! { (kind(out.why)) }),
-                ("why", text(&out.because)),
-            ]))
-        }
+        WhyOut::Lacks => "does not have",
+        WhyOut::Breaks => "promises, and does not keep",
+        WhyOut::FleetNotCarried | WhyOut::HeadroomNotCarried => "does not carry",
     };
     html! {
         @if !advice.left_out.is_empty() {
             section id="left-out" {
                 h2 { "Left out" }
-                (table("results", "Systems that were left out", ["system", "asked for", "outcome", "why"], rows))
+                ul {
+                    @for out in &advice.left_out {
+                        li { b { (out.system) } " " (kind(out.why)) ": " (out.asked) ". " (text(&out.because)) }
+                    }
+                }
             }
         }
     }
