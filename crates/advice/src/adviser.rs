@@ -11,12 +11,12 @@ use pubgauge_figures::{Results, Status, Trial};
 use pubgauge_quantities::stats::{MeanInterval, mean};
 use pubgauge_results::verdict::spoilt_by_others;
 
-use crate::answer::{Advice, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut};
-use crate::change::Change;
+use crate::answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut};
 use crate::fleet::Fleet;
 use crate::rank::{Range, Standing, rank};
-use crate::step::{Candidate, Step, StepKind};
+use crate::stage::{Candidate, Stage, StageKind};
 use crate::study::{as_toml, spelling};
+use crate::variation::Variation;
 
 /// Most systems whose limit is searched for.
 const MOST_SEARCHES: usize = 4;
@@ -35,22 +35,30 @@ pub struct Adviser {
     fleet: Fleet,
     candidates: Vec<Candidate>,
     left_out: Vec<LeftOut>,
+    /// Systems that could not be tried.
+    untried: Vec<Undecided>,
     trials: Vec<Trial>,
     criteria: Vec<CriterionSpec>,
     searches: Vec<Search>,
     /// The steps that were measured, or left out because the budget was spent.
-    done: Vec<StepKind>,
+    done: Vec<StageKind>,
     /// With the reason.
-    skipped: Vec<(StepKind, String)>,
+    skipped: Vec<(StageKind, String)>,
 }
 
 impl Adviser {
-    /// For systems that keep their promises, and those that do not.
-    pub fn new(fleet: Fleet, candidates: Vec<Candidate>, left_out: Vec<LeftOut>) -> Adviser {
+    /// For systems that keep their promises, those that do not, and those that could not be tried.
+    pub fn new(
+        fleet: Fleet,
+        candidates: Vec<Candidate>,
+        left_out: Vec<LeftOut>,
+        untried: Vec<Undecided>,
+    ) -> Adviser {
         Adviser {
             fleet,
             candidates,
             left_out,
+            untried,
             trials: Vec::new(),
             criteria: Vec::new(),
             searches: Vec::new(),
@@ -65,50 +73,50 @@ impl Adviser {
     }
 
     /// The next step; `None` if there is none. `left_s`: seconds of the budget that are left, which searches share.
-    pub fn next_step(&self, left_s: f64) -> Option<Step> {
-        let kinds = StepKind::ALL.into_iter();
-        let is_skipped = |kind: &StepKind| self.skipped.iter().any(|(skipped, _)| skipped == kind);
+    pub fn next_step(&self, left_s: f64) -> Option<Stage> {
+        let kinds = StageKind::ALL.into_iter();
+        let is_skipped = |kind: &StageKind| self.skipped.iter().any(|(skipped, _)| skipped == kind);
         let mut open = kinds.filter(|kind| !self.done.contains(kind) && !is_skipped(kind));
         open.find_map(|kind| self.step(kind, left_s))
     }
 
-    fn step(&self, kind: StepKind, left_s: f64) -> Option<Step> {
-        let headroom = Change::Headroom(self.fleet.headroom());
+    fn step(&self, kind: StageKind, left_s: f64) -> Option<Stage> {
+        let headroom = Variation::Headroom(self.fleet.headroom());
         let demanded = self.demanded();
         let (changes, repeats) = match kind {
-            StepKind::Fleet => (vec![Change::None], 1),
-            StepKind::Headroom if self.fleet.headroom() == 1.0 => return None,
-            StepKind::Headroom => (vec![headroom], 1),
-            StepKind::Confirm => (demanded.clone(), 2),
-            StepKind::Limit => (vec![Change::Limit], 1),
-            StepKind::Others => (self.other_fleets(), 1),
+            StageKind::Fleet => (vec![Variation::None], 1),
+            StageKind::Headroom if self.fleet.headroom() == 1.0 => return None,
+            StageKind::Headroom => (vec![headroom], 1),
+            StageKind::Confirm => (demanded.clone(), 2),
+            StageKind::Limit => (vec![Variation::Limit], 1),
+            StageKind::Others => (self.other_fleets(), 1),
         };
         let mut candidates = match kind {
-            StepKind::Fleet => self.candidates.clone(),
-            StepKind::Headroom | StepKind::Confirm => self.keep(|one| {
+            StageKind::Fleet => self.candidates.clone(),
+            StageKind::Headroom | StageKind::Confirm => self.keep(|one| {
                 demanded
                     .iter()
                     .all(|&of| self.carries(one, of) != Some(Carries::No))
             }),
-            StepKind::Limit => self.keep(|one| self.is_met(one)),
-            StepKind::Others => {
+            StageKind::Limit => self.keep(|one| self.is_met(one)),
+            StageKind::Others => {
                 let choices = self.choices();
                 let best = choices.iter().take(MOST_CHOICES);
                 let named: Vec<&str> = best.map(|choice| choice.system.as_str()).collect();
                 self.keep(|one| named.contains(&one.system.as_str()))
             }
         };
-        if [StepKind::Confirm, StepKind::Limit].contains(&kind) {
+        if [StageKind::Confirm, StageKind::Limit].contains(&kind) {
             candidates.sort_by(|a, b| self.mean_cost(a).total_cmp(&self.mean_cost(b)));
             candidates.truncate(match kind {
-                StepKind::Limit => MOST_SEARCHES,
+                StageKind::Limit => MOST_SEARCHES,
                 _ => self.affordable(&candidates, changes.len() as u32 * repeats, left_s),
             });
         }
         let searches = candidates.len().max(1) as f64;
         // Servers start and stop besides.
         let search_s = ((left_s / searches / 1.5) as u64).min(LONGEST_SEARCH_S);
-        (!candidates.is_empty() && !changes.is_empty()).then_some(Step {
+        (!candidates.is_empty() && !changes.is_empty()).then_some(Stage {
             kind,
             changes,
             candidates,
@@ -134,12 +142,12 @@ impl Adviser {
     }
 
     /// The other fleets that this machine can have.
-    fn other_fleets(&self) -> Vec<Change> {
-        let can_be = |change: &Change| match change {
-            Change::Devices(times) => self.fleet.grows_by_devices(*times),
+    fn other_fleets(&self) -> Vec<Variation> {
+        let can_be = |change: &Variation| match change {
+            Variation::Devices(times) => self.fleet.grows_by_devices(*times),
             _ => true,
         };
-        Change::OTHERS.into_iter().filter(can_be).collect()
+        Variation::OTHERS.into_iter().filter(can_be).collect()
     }
 
     fn keep(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Candidate> {
@@ -148,12 +156,12 @@ impl Adviser {
     }
 
     /// Leaves a step out, for this reason.
-    pub fn skip(&mut self, kind: StepKind, because: impl Into<String>) {
+    pub fn skip(&mut self, kind: StageKind, because: impl Into<String>) {
         self.skipped.push((kind, because.into()));
     }
 
     /// Takes what a step measured.
-    pub fn take(&mut self, kind: StepKind, results: &Results) {
+    pub fn take(&mut self, kind: StageKind, results: &Results) {
         self.done.push(kind);
         self.criteria.clone_from(&results.study.criterion_specs);
         self.searches.extend(results.searches.iter().cloned());
@@ -171,26 +179,24 @@ impl Adviser {
     }
 
     /// The loads that must be carried.
-    fn demanded(&self) -> Vec<Change> {
+    fn demanded(&self) -> Vec<Variation> {
         let headroom = self.fleet.headroom();
         if headroom > 1.0 {
-            vec![Change::None, Change::Headroom(headroom)]
+            vec![Variation::None, Variation::Headroom(headroom)]
         } else {
-            vec![Change::None]
+            vec![Variation::None]
         }
     }
 
-    fn trials_of(&self, candidate: &Candidate, change: Change) -> Vec<&Trial> {
-        let name = change.workload();
-        let is_of = |trial: &&Trial| {
-            let workload = trial.workload.name.split("-otherwise").next();
-            trial.system.name == candidate.system && workload == Some(name)
-        };
+    fn trials_of(&self, candidate: &Candidate, change: Variation) -> Vec<&Trial> {
+        let name = self.fleet.workload_name(change, candidate.reliability);
+        let is_of =
+            |trial: &&Trial| trial.system.name == candidate.system && trial.workload.name == name;
         self.trials.iter().filter(is_of).collect()
     }
 
     /// Whether a changed fleet is carried; `None` where it was not measured.
-    fn carries(&self, candidate: &Candidate, change: Change) -> Option<Carries> {
+    fn carries(&self, candidate: &Candidate, change: Variation) -> Option<Carries> {
         let trials = self.trials_of(candidate, change);
         if trials.is_empty() {
             return None;
@@ -240,7 +246,7 @@ impl Adviser {
         let Some(figure) = Figure::named(figure) else {
             return Vec::new();
         };
-        let trials = self.trials_of(candidate, Change::None).into_iter();
+        let trials = self.trials_of(candidate, Variation::None).into_iter();
         let valid = trials.filter(|trial| trial.verdict.status == Status::Valid);
         let values = valid.filter_map(|trial| figure.value_in(trial, None, None).ok());
         values.collect()
@@ -267,7 +273,7 @@ impl Adviser {
         }
     }
 
-    fn choices(&self) -> Vec<Choice> {
+    fn choices(&self) -> Vec<Recommendation> {
         let met = self.keep(|one| self.is_met(one));
         let standings: Vec<Standing> = met.iter().map(|one| self.standing(one)).collect();
         let ranked = rank(&standings).into_iter();
@@ -275,10 +281,10 @@ impl Adviser {
         named.collect()
     }
 
-    fn choice(&self, rank: u32, candidate: &Candidate, standing: &Standing) -> Choice {
-        let trials = self.trials_of(candidate, Change::None);
+    fn choice(&self, rank: u32, candidate: &Candidate, standing: &Standing) -> Recommendation {
+        let trials = self.trials_of(candidate, Variation::None);
         let first = trials.first();
-        Choice {
+        Recommendation {
             rank,
             system: candidate.system.clone(),
             version: first
@@ -305,7 +311,7 @@ impl Adviser {
     pub fn advice(&self) -> Advice {
         let choices = self.choices();
         let mut left_out = self.left_out.clone();
-        let mut undecided = Vec::new();
+        let mut undecided = self.untried.clone();
         for candidate in &self.candidates {
             if choices
                 .iter()
@@ -345,7 +351,7 @@ impl Adviser {
                     return Ok(LeftOut {
                         system: candidate.system.clone(),
                         why: match change {
-                            Change::None => WhyOut::FleetNotCarried,
+                            Variation::None => WhyOut::FleetNotCarried,
                             _ => WhyOut::HeadroomNotCarried,
                         },
                         asked: change.describe(),
@@ -367,7 +373,7 @@ impl Adviser {
     }
 
     /// The sentence of the repeat that decided.
-    fn reason(&self, candidate: &Candidate, change: Change) -> String {
+    fn reason(&self, candidate: &Candidate, change: Variation) -> String {
         let cell = Cell::from_repeats(self.trials_of(candidate, change));
         let judgement = Judgement::new(&cell, &self.criteria);
         let Some(decisive) = judgement.decisive() else {
@@ -396,14 +402,14 @@ impl Adviser {
         }
     }
 
-    fn other_answers(&self, choices: &[Choice]) -> Vec<OtherFleet> {
+    fn other_answers(&self, choices: &[Recommendation]) -> Vec<OtherFleet> {
         let named = choices.iter().take(MOST_CHOICES);
         let each = named.flat_map(|choice| {
             let of = self
                 .candidates
                 .iter()
                 .find(|one| one.system == choice.system);
-            let changes = Change::OTHERS.into_iter();
+            let changes = Variation::OTHERS.into_iter();
             changes.filter_map(move |change| {
                 Some(OtherFleet {
                     change,
@@ -418,17 +424,17 @@ impl Adviser {
     fn not_measured(&self) -> Vec<String> {
         let skipped = self.skipped.iter().map(|(kind, because)| {
             let what = match kind {
-                StepKind::Fleet => "the fleet",
-                StepKind::Headroom => "the headroom",
-                StepKind::Confirm => "repeats, without which costs are not told apart",
-                StepKind::Limit => "how far each goes",
-                StepKind::Others => "other fleets",
+                StageKind::Fleet => "the fleet",
+                StageKind::Headroom => "the headroom",
+                StageKind::Confirm => "repeats, without which costs are not told apart",
+                StageKind::Limit => "how far each goes",
+                StageKind::Others => "other fleets",
             };
             format!("{what} ({because})")
         });
-        let devices = Change::Devices(10.0);
+        let devices = Variation::Devices(10.0);
         let too_many = (!self.fleet.grows_by_devices(10.0)
-            && self.done.contains(&StepKind::Others))
+            && self.done.contains(&StageKind::Others))
         .then(|| {
             format!(
                 "{}: more connections than a process here can have",

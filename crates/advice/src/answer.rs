@@ -7,7 +7,7 @@ use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::change::Change;
+use crate::variation::Variation;
 
 /// Name and version of the format.
 pub const FORMAT: &str = "pubgauge-advice/1";
@@ -23,7 +23,7 @@ pub struct Advice {
     /// How many times the fleet had to be carried.
     pub headroom: f64,
     /// Systems that meet all that is asked for, the best first; those of one rank are not told apart.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<Recommendation>,
     /// Systems for which it cannot be told, and why.
     pub undecided: Vec<Undecided>,
     /// Systems that do not meet it, and why.
@@ -38,7 +38,7 @@ pub struct Advice {
 
 /// A system that meets all that is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Choice {
+pub struct Recommendation {
     /// Rank, from 1.
     pub rank: u32,
     /// The system, with its variant.
@@ -68,14 +68,14 @@ pub struct Choice {
     pub memory_bytes: Option<f64>,
     /// The settings as they stand in a study: TOML.
     pub settings: String,
-    /// The same in the system's own terms.
+    /// These settings in the system's own terms.
     pub client: Vec<Mapping>,
     /// The configuration of its server, by file in the folder of results: as it was measured, with placeholders for ports,
     /// addresses and folders. Empty for systems without a server, and for those that were not written there.
     pub server_files: Vec<String>,
 }
 
-impl Choice {
+impl Recommendation {
     /// How many times the fleet it carries: `4 to 5`, `3 or more`.
     pub fn headroom_in_words(&self) -> String {
         let low = shown::brief(self.headroom_at_least);
@@ -189,7 +189,7 @@ pub enum WhyOut {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OtherFleet {
     /// How it differs.
-    pub change: Change,
+    pub change: Variation,
     /// The system.
     pub system: String,
     /// Whether it is carried.

@@ -17,6 +17,8 @@ const FLEET: Noun = Noun {
 
 /// Most devices of one kind, and most applications.
 const MOST: u32 = 1_000_000;
+/// Bytes of a message, as studies have them.
+const PAYLOADS: std::ops::RangeInclusive<u64> = 16..=268_435_455;
 /// Headroom that is asked for where the fleet does not say.
 const HEADROOM: f64 = 3.0;
 
@@ -53,8 +55,7 @@ pub struct DevicesFile {
     /// Whether messages may be lost; "at-least-once" if absent.
     #[serde(default)]
     pub delivery: Delivery,
-    /// 99 of 100 messages are with the applications within this time; 100ms if absent (300ms and 30s after long absences
-    /// are others).
+    /// 99 of 100 messages are with the applications within this time; 100ms if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_within: Option<Span>,
     /// Whether an application that comes later gets the last message of each device; false if absent.
@@ -322,9 +323,9 @@ fn check(written: &StrictFile, file: &FleetFile) -> Vec<Problem> {
             let message = "there is time between two messages".to_owned();
             wrong(&at("every"), message, "for example \"1s\"");
         }
-        if kind.payload.0 < 16 {
-            let message = format!("{} bytes are less than pubgauge's header", kind.payload.0);
-            wrong(&at("payload"), message, "write 16B or more");
+        if !PAYLOADS.contains(&kind.payload.0) {
+            let message = format!("no message has {} bytes", kind.payload.0);
+            wrong(&at("payload"), message, SIZES);
         }
         if kind.fresh_within.is_some_and(|span| span.0 == 0) {
             let message = "no message takes no time".to_owned();
@@ -344,9 +345,10 @@ fn check(written: &StrictFile, file: &FleetFile) -> Vec<Problem> {
                 let message = "there is time between two commands".to_owned();
                 wrong(&at("every"), message, "200 a minute are every = \"300ms\"");
             }
-            if commands.payload.is_some_and(|payload| payload.0 < 16) {
-                let message = "a command has 16 bytes or more".to_owned();
-                wrong(&at("payload"), message, "write 16B or more");
+            let size = commands.payload.filter(|size| !PAYLOADS.contains(&size.0));
+            if let Some(size) = size {
+                let message = format!("no command has {} bytes", size.0);
+                wrong(&at("payload"), message, SIZES);
             }
         }
     }
@@ -437,6 +439,7 @@ fn check_must(written: &StrictFile, must: &MustFile, problems: &mut Vec<Problem>
 }
 
 const NAMES: &str = "small letters, digits and -, beginning with a letter, 40 at most";
+const SIZES: &str = "16B, which are pubgauge's header, to 268435455B";
 const COUNTS: &str = "a number from 1 to 1000000";
 
 fn is_name(name: &str) -> bool {

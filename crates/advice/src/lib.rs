@@ -9,21 +9,21 @@
 
 mod adviser;
 mod answer;
-mod change;
 mod fleet;
 mod promises;
 mod rank;
 mod screen;
-mod step;
+mod stage;
 mod study;
+mod variation;
 
 pub use adviser::Adviser;
-pub use answer::{Advice, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut, schema};
-pub use change::Change;
+pub use answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut, schema};
 pub use fleet::{
     ApplicationsFile, CommandsFile, Delivery, DevicesFile, Fleet, FleetFile, Hears, MachineFile,
     MustFile, OfflineFile, Survives, fleet_schema,
 };
 pub use promises::Promise;
 pub use screen::render;
-pub use step::{Candidate, Step, StepKind};
+pub use stage::{Candidate, Stage, StageKind};
+pub use variation::Variation;

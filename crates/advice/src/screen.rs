@@ -3,7 +3,7 @@
 use pubgauge_quantities::text::fill;
 
 use crate::adviser::MOST_CHOICES;
-use crate::answer::{Advice, Choice, LeftOut, WhyOut};
+use crate::answer::{Advice, LeftOut, Recommendation, WhyOut};
 
 const WIDTH: usize = 80;
 
@@ -70,7 +70,7 @@ fn headline(advice: &Advice) -> String {
 
 fn table(advice: &Advice, is_whole: bool) -> String {
     let most = if is_whole { usize::MAX } else { MOST_CHOICES };
-    let named: Vec<&Choice> = advice.choices.iter().take(most).collect();
+    let named: Vec<&Recommendation> = advice.choices.iter().take(most).collect();
     let widest = named
         .iter()
         .map(|choice| choice.system.len())
@@ -98,7 +98,7 @@ fn table(advice: &Advice, is_whole: bool) -> String {
 }
 
 /// The settings of a choice in a line, what they are in the system's own terms, and the files of its server.
-fn settings(choice: &Choice) -> String {
+fn settings(choice: &Recommendation) -> String {
     let keys: Vec<&str> = choice.settings.lines().skip(1).collect();
     let server = match &choice.server_files[..] {
         [] => String::new(),

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_quantities::shown;
 
-use crate::change::Change;
 use crate::fleet::{ApplicationsFile, DevicesFile, Fleet, Hears, OfflineFile};
-use crate::step::Step;
+use crate::stage::Stage;
+use crate::variation::Variation;
 
 /// Most devices with connections of their own: each is a descriptor of the client and one of the server.
 const MOST_DEVICES: f64 = 15_000.0;
@@ -22,11 +22,14 @@ const AROUND_ABSENCE_S: f64 = 8.0;
 /// The time in which devices are back where the fleet does not say.
 const BACK_S: f64 = 5.0;
 
+/// The longest 99th percentile of latency where a kind of devices does not say.
+const FRESH_WITHIN_NS: u64 = 100_000_000;
+
 const SECOND: f64 = 1e9;
 
 impl Fleet {
     /// The study of a step, as a file.
-    pub fn study(&self, step: &Step) -> String {
+    pub fn study(&self, step: &Stage) -> String {
         let mut out = format!("name = {:?}\n", step.study_name(self));
         let systems: Vec<&str> = step
             .candidates
@@ -42,7 +45,7 @@ impl Fleet {
             }
             out.push('\n');
         }
-        if step.changes == [Change::Limit] {
+        if step.changes == [Variation::Limit] {
             let _ = writeln!(
                 out,
                 "[search]\nbudget = \"{}s\"\nconfirm = \"20s\"\n",
@@ -62,16 +65,26 @@ impl Fleet {
                 self.write_workload(&mut out, change, reliability, &systems);
             }
         }
+        // Each kind has one: with a criterion for some flows pubgauge's default holds for none.
         for kind in &self.file.devices {
-            if let Some(within) = kind.fresh_within {
-                let _ = writeln!(
-                    out,
-                    "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"{}ns\"\nflow = {:?}\n",
-                    within.0, kind.name
-                );
-            }
+            let within = kind.fresh_within.map_or(FRESH_WITHIN_NS, |span| span.0);
+            let _ = writeln!(
+                out,
+                "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"{within}ns\"\nflow = {:?}\n",
+                kind.name
+            );
         }
         out
+    }
+
+    /// The name of the workload of a changed fleet on systems that give its delivery by this reliability.
+    pub(crate) fn workload_name(&self, change: Variation, reliability: Reliability) -> String {
+        let name = change.workload();
+        if reliability == self.reliabilities()[0] {
+            name.to_owned()
+        } else {
+            format!("{name}-{}", spelling(reliability))
+        }
     }
 
     fn write_settings(&self, out: &mut String, reliability: Reliability) {
@@ -83,18 +96,15 @@ impl Fleet {
     fn write_workload(
         &self,
         out: &mut String,
-        change: Change,
+        change: Variation,
         reliability: Reliability,
         systems: &[&str],
     ) {
         let settings = spelling(reliability);
-        let is_usual = reliability == self.reliabilities()[0];
-        // Two workloads of a study differ in their names.
-        let suffix = if is_usual { "" } else { "-otherwise" };
         let _ = writeln!(
             out,
-            "[[workload]]\nname = \"{}{suffix}\"\nsystems = {systems:?}\nsettings = [{settings:?}]",
-            change.workload()
+            "[[workload]]\nname = {:?}\nsystems = {systems:?}\nsettings = [{settings:?}]",
+            self.workload_name(change, reliability)
         );
         let _ = writeln!(out, "phases = {{ {} }}\n", self.phases(change));
         for kind in &self.file.devices {
@@ -105,9 +115,9 @@ impl Fleet {
         }
     }
 
-    fn phases(&self, change: Change) -> String {
+    fn phases(&self, change: Variation) -> String {
         let ready = "ready-within = \"2min\", drain-within = \"30s\"";
-        if change == Change::Limit {
+        if change == Variation::Limit {
             return format!("{ready}, measure = \"5s\", warm-up = \"1s\"");
         }
         let absences = self.file.devices.iter().filter_map(|kind| kind.offline);
@@ -118,7 +128,7 @@ impl Fleet {
         format!("{ready}, measure = \"{measure}s\"")
     }
 
-    fn write_devices(&self, out: &mut String, kind: &DevicesFile, change: Change) {
+    fn write_devices(&self, out: &mut String, kind: &DevicesFile, change: Variation) {
         let count = self.devices(kind, change);
         let _ = writeln!(out, "[[workload.flow]]\nname = {:?}", kind.name);
         let _ = writeln!(
@@ -137,7 +147,7 @@ impl Fleet {
             }
             None => out.push_str("subscribers = 0\n"),
         }
-        let is_sought = change == Change::Limit && kind.name == self.busiest().name;
+        let is_sought = change == Variation::Limit && kind.name == self.busiest().name;
         let rate = self.sent_per_s(kind, change);
         if is_sought {
             out.push_str("rate = \"find\"\n");
@@ -149,7 +159,7 @@ impl Fleet {
             "payload = \"{}B\"",
             self.payload(kind.payload.0, change)
         );
-        if let Some(offline) = kind.offline.filter(|_| change != Change::Limit) {
+        if let Some(offline) = kind.offline.filter(|_| change != Variation::Limit) {
             let [away, back] = absence(offline);
             let _ = writeln!(
                 out,
@@ -161,7 +171,7 @@ impl Fleet {
         self.write_commands(out, kind, change, count);
     }
 
-    fn write_commands(&self, out: &mut String, kind: &DevicesFile, change: Change, count: u64) {
+    fn write_commands(&self, out: &mut String, kind: &DevicesFile, change: Variation, count: u64) {
         let Some(commands) = kind.commands else {
             return;
         };
@@ -214,10 +224,10 @@ impl Fleet {
     }
 
     /// Devices of a kind that a changed fleet has.
-    pub(crate) fn devices(&self, kind: &DevicesFile, change: Change) -> u64 {
+    pub(crate) fn devices(&self, kind: &DevicesFile, change: Variation) -> u64 {
         let times = match change {
-            Change::Devices(times) => times,
-            Change::Headroom(times) if self.grows_by_devices(times) => times,
+            Variation::Devices(times) => times,
+            Variation::Headroom(times) if self.grows_by_devices(times) => times,
             _ => 1.0,
         };
         (f64::from(kind.count) * times).ceil() as u64
@@ -230,23 +240,23 @@ impl Fleet {
     }
 
     /// Messages a second of a kind in a changed fleet.
-    fn sent_per_s(&self, kind: &DevicesFile, change: Change) -> f64 {
+    fn sent_per_s(&self, kind: &DevicesFile, change: Variation) -> f64 {
         let rate = Fleet::rate(kind) * self.speed_up();
         let devices = self.devices(kind, change) as f64 / f64::from(kind.count);
         match change {
-            Change::Headroom(times) => rate * times,
+            Variation::Headroom(times) => rate * times,
             change => rate * devices * factor_of_rate(change),
         }
     }
 
     /// Messages a second of the kind that sends the most, as the fleet is measured.
     pub(crate) fn busiest_per_s(&self) -> f64 {
-        self.sent_per_s(self.busiest(), Change::None)
+        self.sent_per_s(self.busiest(), Variation::None)
     }
 
-    fn payload(&self, bytes: u64, change: Change) -> u64 {
+    fn payload(&self, bytes: u64, change: Variation) -> u64 {
         match change {
-            Change::Payload(times) => (bytes as f64 * times) as u64,
+            Variation::Payload(times) => (bytes as f64 * times) as u64,
             _ => bytes,
         }
     }
@@ -307,9 +317,9 @@ impl Fleet {
 }
 
 /// How many times as often messages come.
-fn factor_of_rate(change: Change) -> f64 {
+fn factor_of_rate(change: Variation) -> f64 {
     match change {
-        Change::Headroom(times) | Change::Rate(times) => times,
+        Variation::Headroom(times) | Variation::Rate(times) => times,
         _ => 1.0,
     }
 }

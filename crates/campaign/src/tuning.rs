@@ -1,8 +1,8 @@
 //! Tuning of one cell: which settings are varied, which trial comes next, and what was found. The next step follows from the
 //! trials that are stored, unless somebody else leads.
 
-mod adviser;
 mod factors;
+mod optimizer;
 mod side_effects;
 
 use std::cell::RefCell;
@@ -20,8 +20,8 @@ use pubgauge_tuning::{
     conclude,
 };
 
-pub use adviser::Adviser;
 pub use factors::{LeftOut, TunedFactor, factors};
+pub use optimizer::Optimizer;
 pub use side_effects::{SideEffect, side_effects};
 
 use crate::{Error, Prepared};
@@ -62,7 +62,7 @@ pub struct Tuner<'a> {
     search: SearchQuestion,
     axis: Axis,
     criteria: Vec<CriterionSpec>,
-    adviser: Option<RefCell<Box<dyn Adviser>>>,
+    optimizer: Option<RefCell<Box<dyn Optimizer>>>,
     /// Whether nothing is left to measure.
     is_over: RefCell<bool>,
 }
@@ -91,7 +91,7 @@ impl<'a> Tuner<'a> {
     pub fn new(
         prepared: &'a Prepared,
         plan: &'a TuningPlan,
-        adviser: Option<Box<dyn Adviser>>,
+        optimizer: Option<Box<dyn Optimizer>>,
     ) -> Result<Tuner<'a>, Error> {
         let template = only_cell(prepared)?;
         let mut once_s = template.duration_estimate() as f64 / 1e9 + 1.0;
@@ -113,7 +113,7 @@ impl<'a> Tuner<'a> {
                 expected_s: once_s,
                 pairs: plan.pairs,
                 seed: prepared.plan.seed,
-                is_led: adviser.is_some(),
+                is_led: optimizer.is_some(),
             },
             search: SearchQuestion {
                 flat_out: true,
@@ -126,7 +126,7 @@ impl<'a> Tuner<'a> {
             },
             axis,
             criteria: crate::specs(prepared),
-            adviser: adviser.map(RefCell::new),
+            optimizer: optimizer.map(RefCell::new),
             is_over: RefCell::new(false),
         })
     }
@@ -185,18 +185,18 @@ impl<'a> Tuner<'a> {
 
     /// The combination that somebody else names: one that was not measured before.
     fn ask(&self, seen: &[Seen]) -> Result<Option<Point>, String> {
-        let Some(adviser) = &self.adviser else {
+        let Some(optimizer) = &self.optimizer else {
             return Ok(None);
         };
-        let mut adviser = adviser.borrow_mut();
+        let mut optimizer = optimizer.borrow_mut();
         for _ in 0..MOST_KNOWN {
-            let Some(point) = adviser.ask(seen)? else {
+            let Some(point) = optimizer.ask(seen)? else {
                 return Ok(None);
             };
             let told = |one: &&Seen| one.point == point && one.finding != Finding::Nothing;
             match seen.iter().find(told) {
                 None => return Ok(Some(point)),
-                Some(known) => adviser.tell_known(known)?,
+                Some(known) => optimizer.tell_known(known)?,
             }
         }
         Ok(None)

@@ -21,7 +21,7 @@ pub struct LateFigures {
     /// Further deliveries of last values, on topics that had come.
     pub last_values_repeated: u64,
     /// First deliveries, not as last values, of messages that were published before their subscriber asked: the system had
-    /// stored them.
+    /// stored them, or they were still on their way to it.
     pub backlog: u64,
     /// First deliveries of measured messages that were published after their subscriber had asked.
     pub live: u64,

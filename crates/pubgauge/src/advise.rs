@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use clap::Parser;
-use pubgauge_advice::{Advice, Adviser, Fleet, Step, StepKind, render};
-use pubgauge_campaign::SystemsHere;
+use pubgauge_advice::{Advice, Adviser, Fleet, Stage, StageKind, render};
+use pubgauge_campaign::{Given, SystemsHere};
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, print, tell};
 use pubgauge_place::shell::quoted;
 use pubgauge_quantities::shown;
 use pubgauge_report::advice_page;
 use pubgauge_runner::trial::now;
+use pubgauge_study::{PlanOptions, Study};
 use pubgauge_testbed::Catalog;
 
 use crate::args::{AdviseArgs, Cli, RunArgs, Verb};
 use crate::prepare::quantity;
 use crate::study_run::{Ready, default_folder};
-use crate::{drivers, signals, stored_json};
+use crate::{drivers, ending, signals, stored_json};
 
 /// Advises on a fleet.
 pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
@@ -44,6 +45,7 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         print(&explain(&fleet, &promised));
         return Ok(FINE);
     }
+    check_plan(&fleet, &promised, &here)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let folder = folder(args, &fleet)?;
     let started = now().to_string();
@@ -58,7 +60,12 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         folder.display()
     ));
     let shown = promises::try_on_running(&fleet, promised, &testbed, args.output, &stop)?;
-    let mut adviser = Adviser::new(fleet, shown.keeping.clone(), shown.left_out.clone());
+    let mut adviser = Adviser::new(
+        fleet,
+        shown.keeping.clone(),
+        shown.left_out.clone(),
+        shown.untried.clone(),
+    );
     let mut pace = Pace::default();
     while !stop.load(Relaxed) {
         let left_s = budget_s - begun.elapsed().as_secs_f64();
@@ -147,7 +154,7 @@ impl Pace {
 /// Measures a step, unless the budget does not reach for it.
 fn measure(
     adviser: &mut Adviser,
-    step: &Step,
+    step: &Stage,
     folder: &Path,
     args: &AdviseArgs,
     stop: &Arc<AtomicBool>,
@@ -159,7 +166,7 @@ fn measure(
     let run = run_args(&study, &folder.join(step.kind.name()), args)?;
     let ready = match Ready::check_run(&run, None, None) {
         // A step that this machine cannot have is left out; the steps before it stand.
-        Err(ending) if step.kind != StepKind::Fleet => {
+        Err(ending) if step.kind != StageKind::Fleet => {
             args.output.remark(&format!(
                 "left out: {}: {}",
                 step.describe(),
@@ -188,7 +195,7 @@ fn measure(
     pace.planned_s += planned_s;
     pace.took_s += begun.elapsed().as_secs_f64();
     // A search that was cut off has no interval.
-    if step.kind == StepKind::Limit && stop.load(Relaxed) {
+    if step.kind == StageKind::Limit && stop.load(Relaxed) {
         adviser.skip(step.kind, "ended by the user");
     } else {
         adviser.take(step.kind, &done.results);
@@ -237,11 +244,46 @@ fn explain(fleet: &Fleet, promised: &promises::Promised) -> String {
         let because = left.because.replace('\n', " ");
         out.push_str(&format!("#   {}: {}: {because}\n", left.system, left.asked));
     }
-    let adviser = Adviser::new(fleet.clone(), promised.keeping.clone(), Vec::new());
-    match adviser.next_step(0.0) {
-        Some(step) => out + "# the study of the first step\n" + &fleet.study(&step),
+    match first_study(fleet, promised) {
+        Some(study) => out + "# the study of the first step\n" + &study,
         None => out + "# no system is left\n",
     }
+}
+
+/// The study of the first step; `None` if no system is left.
+fn first_study(fleet: &Fleet, promised: &promises::Promised) -> Option<String> {
+    let candidates = promised.keeping.clone();
+    let adviser = Adviser::new(fleet.clone(), candidates, Vec::new(), Vec::new());
+    adviser.next_step(0.0).map(|step| fleet.study(&step))
+}
+
+/// Checks, before anything is started, that this machine can have the fleet.
+fn check_plan(
+    fleet: &Fleet,
+    promised: &promises::Promised,
+    here: &SystemsHere<'_>,
+) -> Result<(), Ending> {
+    let Some(text) = first_study(fleet, promised) else {
+        return Ok(());
+    };
+    let study = Study::parse("the study of this fleet", &text, Path::new(""));
+    let given = Given {
+        study: study.map_err(Ending::bad_input)?,
+        text,
+        folder: PathBuf::new(),
+        claims: Vec::new(),
+    };
+    let options = PlanOptions {
+        known: here.known(),
+        on: Vec::new(),
+        repeats: None,
+    };
+    let planned = pubgauge_campaign::prepare(given, options, here, false);
+    planned.map(|_| ()).map_err(|error| {
+        let Ending { message, code } = ending(error);
+        let message = format!("{message}\n  hint: --explain prints the study of this fleet");
+        Ending { message, code }
+    })
 }
 
 fn exit_code(advice: &Advice) -> i32 {

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(tuned, names);
     }
 
-    /// What system files say can be tuned exists, and has such values.
+    /// Each setting that a system file says can be tuned exists, and has such values.
     #[test]
     fn every_tunable_setting_is_one_of_its_driver() {
         let catalog = pubgauge_testbed::Catalog::load(&[]).unwrap();

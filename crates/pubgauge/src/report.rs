@@ -123,10 +123,14 @@ fn keep(results: &Results, claims: &[Claim], file: &Path) -> Result<(), Ending> 
     folder.write(name, kept.to_text()).map_err(failed)
 }
 
+/// The largest file of kept trials that is read, in bytes.
+const MOST_KEPT_BYTES: u64 = 64 << 20;
+
 /// Judges claims by the trials that a file has, and says so; nothing is stored.
 fn from_kept(args: &ReportArgs, cells: &Path, study: &Path) -> Result<i32, Ending> {
     let wrong = |why: String| Ending::bad_input(format!("{}: {why}", cells.display()));
-    let text = std::fs::read_to_string(cells).map_err(|e| wrong(e.to_string()))?;
+    let text = pubgauge_results::store::read_text(cells, MOST_KEPT_BYTES)
+        .map_err(|e| wrong(e.to_string()))?;
     let kept = Kept::parse(&text).map_err(|e| wrong(e.to_string()))?;
     let mut study = Study::open(study).map_err(Ending::bad_input)?;
     if let Some(scale) = &kept.run.scale {

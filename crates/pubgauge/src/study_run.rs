@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pubgauge_campaign::tuning::{Adviser, Tuner, TuningPlan};
+use pubgauge_campaign::tuning::{Optimizer, Tuner, TuningPlan};
 use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer};
 use pubgauge_command::exit::{Ending, tell};
 use pubgauge_command::options::Login;
@@ -58,7 +58,7 @@ pub struct Done {
 /// A tuning that leads the trials of a run in place of its plan, and gets them at the end.
 pub struct Leading<'l> {
     pub plan: &'l TuningPlan,
-    pub adviser: Option<Box<dyn Adviser>>,
+    pub optimizer: Option<Box<dyn Optimizer>>,
     pub conclude: &'l mut dyn FnMut(&Prepared, &Tuner<'_>, &Results),
 }
 
@@ -195,7 +195,7 @@ impl Ready {
         let mut proposer = proposer.until_decided(budget_s);
         let (tuner, conclude) = match leading {
             Some(leading) => {
-                let tuner = Tuner::new(&prepared, leading.plan, leading.adviser);
+                let tuner = Tuner::new(&prepared, leading.plan, leading.optimizer);
                 (Some(tuner.map_err(ending)?), Some(leading.conclude))
             }
             None => (None, None),

@@ -62,9 +62,9 @@ pub fn tune(mut args: TuneArgs) -> Result<i32, Ending> {
         Engine::new(command, args.objective, factors)
     });
     let stop = signals::install().map_err(Ending::not_valid)?;
-    let adviser = engine
+    let optimizer = engine
         .transpose()?
-        .map(|engine| Box::new(engine.stopped_by(&stop)) as Box<dyn tuning::Adviser>);
+        .map(|engine| Box::new(engine.stopped_by(&stop)) as Box<dyn tuning::Optimizer>);
     if let Some(hosts) = &hosts {
         pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.run.output.remark(words))
             .map_err(ending)?;
@@ -76,7 +76,7 @@ pub fn tune(mut args: TuneArgs) -> Result<i32, Ending> {
     };
     let leading = Leading {
         plan: &plan,
-        adviser,
+        optimizer,
         conclude: &mut conclude,
     };
     let listen = args.run.listen.as_deref();

@@ -78,9 +78,30 @@ fn a_fleet_becomes_a_study() {
         system: "mosquitto:persistent".into(),
         reliability: Reliability::AtLeastOnce,
     };
-    let adviser = Adviser::new(fleet, vec![candidate], Vec::new());
+    let adviser = Adviser::new(fleet, vec![candidate], Vec::new(), Vec::new());
     let step = adviser.next_step(600.0).expect("a step");
     insta::assert_snapshot!(adviser.fleet().study(&step));
+}
+
+#[test]
+fn every_kind_of_devices_has_its_own_time() {
+    let text = "[[devices]]\nname = \"a\"\ncount = 5\nevery = \"1s\"\npayload = \"64B\"\n\
+                [[devices]]\nname = \"b\"\ncount = 5\nevery = \"1s\"\npayload = \"64B\"\nfresh-within = \"2s\"\n";
+    let fleet = Fleet::parse("two.toml", text).expect("a fleet");
+    let candidate = Candidate {
+        system: "mosquitto".into(),
+        reliability: Reliability::AtLeastOnce,
+    };
+    let adviser = Adviser::new(fleet, vec![candidate], Vec::new(), Vec::new());
+    let study = adviser
+        .fleet()
+        .study(&adviser.next_step(600.0).expect("a step"));
+    for demand in [
+        "at-most = \"100000000ns\"\nflow = \"a\"",
+        "at-most = \"2000000000ns\"\nflow = \"b\"",
+    ] {
+        assert!(study.contains(demand), "{demand}: {study}");
+    }
 }
 
 #[test]
@@ -98,7 +119,7 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "[[devices]]\ncount = 5\nevery = \"1s\"\npayload = \"8B\"",
-            "8 bytes are less",
+            "no message has 8 bytes",
         ),
         (
             "[[devices]]\ncount = 5\nevery = \"1s\"\npayload = \"64B\"\ndelivery = \"qos1\"",

@@ -1,6 +1,8 @@
 //! Planted systems: what each carries, what a message costs, and how much trials differ is known.
 
-use pubgauge_advice::{Advice, Adviser, Candidate, Change, Fleet, LeftOut, Step, StepKind, WhyOut};
+use pubgauge_advice::{
+    Advice, Adviser, Candidate, Fleet, LeftOut, Stage, StageKind, Variation, WhyOut,
+};
 use pubgauge_driver::Reliability;
 use pubgauge_figures::search::{LimitedBy, Search};
 use pubgauge_figures::{Results, Rule, Status, Trial};
@@ -39,12 +41,14 @@ impl World {
         noise.sample(&mut self.rng)
     }
 
-    fn trial(&mut self, system: &Planted, change: Change, repeat: u32) -> Trial {
+    fn trial(&mut self, system: &Planted, change: Variation, repeat: u32) -> Trial {
         let times = match change {
-            Change::None | Change::Limit => 1.0,
-            Change::Headroom(times) | Change::Devices(times) | Change::Rate(times) => times,
+            Variation::None | Variation::Limit => 1.0,
+            Variation::Headroom(times) | Variation::Devices(times) | Variation::Rate(times) => {
+                times
+            }
             // Ten times the bytes cost twice the time.
-            Change::Payload(_) => 2.0,
+            Variation::Payload(_) => 2.0,
         };
         let carried = system.limit * self.noisy();
         let cost = system.cost * self.noisy();
@@ -77,7 +81,7 @@ impl World {
         let half = 1.96 * deviation * found;
         Search {
             system: system.name.clone(),
-            workload: Change::Limit.workload().into(),
+            workload: Variation::Limit.workload().into(),
             low: Some((found - half) * FLEET_PER_S),
             high: Some((found + half) * FLEET_PER_S),
             bound: LimitedBy::System,
@@ -85,7 +89,7 @@ impl World {
         }
     }
 
-    fn measure(&mut self, step: &Step) -> Results {
+    fn measure(&mut self, step: &Stage) -> Results {
         let mut results = Results::default();
         for candidate in &step.candidates {
             let mut systems = self.systems.iter();
@@ -93,7 +97,7 @@ impl World {
                 .find(|of| of.name == candidate.system)
                 .expect("planted")
                 .clone();
-            if step.kind == StepKind::Limit {
+            if step.kind == StageKind::Limit {
                 results.searches.push(self.search(&system));
                 continue;
             }
@@ -115,7 +119,7 @@ impl World {
             system: system.name.clone(),
             reliability: Reliability::AtLeastOnce,
         });
-        let mut adviser = Adviser::new(fleet, candidates.collect(), Vec::new());
+        let mut adviser = Adviser::new(fleet, candidates.collect(), Vec::new(), Vec::new());
         while let Some(step) = adviser.next_step(1200.0) {
             adviser.take(step.kind, &self.measure(&step));
         }
@@ -254,7 +258,7 @@ fn much_more_headroom_comes_first_and_then_less_cost() {
         right += u64::from(order == [(1, "system-2"), (2, "system-1"), (3, "system-0")]);
         // The one that carries four times as much is never behind.
         assert_eq!(order[2], (order[2].0, "system-0"), "seed {seed}");
-        let rate = Change::Rate(10.0);
+        let rate = Variation::Rate(10.0);
         let often = advice.others.iter().filter(|other| other.change == rate);
         assert_eq!(often.count(), 3, "seed {seed}");
     }
@@ -288,9 +292,14 @@ fn a_budget_that_ends_early_names_with_what_was_measured() {
         asked: "survive = [\"kill\"]".into(),
         because: "11 of 20 messages were there after a kill".into(),
     };
-    let mut adviser = Adviser::new(fleet, candidates.to_vec(), vec![left_out.clone()]);
+    let mut adviser = Adviser::new(
+        fleet,
+        candidates.to_vec(),
+        vec![left_out.clone()],
+        Vec::new(),
+    );
     while let Some(step) = adviser.next_step(30.0) {
-        if step.kind > StepKind::Headroom {
+        if step.kind > StageKind::Headroom {
             adviser.skip(step.kind, "no time");
         } else {
             adviser.take(step.kind, &world.measure(&step));

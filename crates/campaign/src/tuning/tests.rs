@@ -143,10 +143,10 @@ fn proposer<'p>(prepared: &'p Prepared, tuner: &'p Tuner<'p>) -> Proposer<'p> {
 fn carried_out(
     prepared: &Prepared,
     plan: &TuningPlan,
-    adviser: Option<Box<dyn Adviser>>,
+    optimizer: Option<Box<dyn Optimizer>>,
 ) -> Vec<Trial> {
-    let is_led = adviser.is_some();
-    let tuner = Tuner::new(prepared, plan, adviser).unwrap_or_else(|e| panic!("{e}"));
+    let is_led = optimizer.is_some();
+    let tuner = Tuner::new(prepared, plan, optimizer).unwrap_or_else(|e| panic!("{e}"));
     let on = proposer(prepared, &tuner);
     let mut done: Vec<Trial> = Vec::new();
     loop {
@@ -227,7 +227,7 @@ fn a_tuning_leads_its_trials_to_the_planted_settings() {
         assert!(best.contains(&wanted), "{best:?}");
     }
     assert!(matches!(found.verdict, Verdict::Better { .. }), "{found:?}");
-    // What the study sets stays, and what gives something up is never tried.
+    // Settings of the study stay, and those that give something up are never tried.
     for trial in &trials {
         assert_eq!(trial.settings.keep_alive_s, Some(9));
         assert!(!trial.settings.has("options.made-up.risky"));
@@ -254,7 +254,7 @@ struct Stubborn {
     known: usize,
 }
 
-impl Adviser for Stubborn {
+impl Optimizer for Stubborn {
     fn ask(&mut self, seen: &[Seen]) -> Result<Option<Point>, String> {
         self.asked += 1;
         assert!(seen.len() > 5, "each alone comes first");
@@ -282,8 +282,8 @@ impl Adviser for Stubborn {
 fn somebody_else_may_lead() {
     let prepared = tuned_prepared();
     let plan = plan(&prepared, &[]);
-    let adviser = Stubborn { asked: 0, known: 0 };
-    let trials = carried_out(&prepared, &plan, Some(Box::new(adviser)));
+    let optimizer = Stubborn { asked: 0, known: 0 };
+    let trials = carried_out(&prepared, &plan, Some(Box::new(optimizer)));
     let tuner = Tuner::new(&prepared, &plan, None).unwrap_or_else(|e| panic!("{e}"));
     let seen = tuner.points_seen(&trials);
     let combinations = seen

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use pubgauge_claims::{
     Absent, CellKey, Figures, MeasuredRun, Observation, SearchedLimit, is_judged_by,
 };
+use pubgauge_driver::shortened;
 use pubgauge_figures::claim::ClaimOutcome;
 use pubgauge_figures::rule::Claim;
 use pubgauge_figures::studies::{OutcomeCounts, StudyOutcome};
@@ -297,10 +298,13 @@ impl Asked {
 fn read_asked(row: &KeptRow, number: usize) -> Result<Asked, KeptError> {
     let wrong = |text: &str, wanted| KeptError::Value {
         row: number,
-        text: text.to_owned(),
+        text: shortened(text),
         wanted,
     };
-    let value = |text: &str| text.parse::<f64>().map_err(|_| wrong(text, "number"));
+    let value = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|number| !number.is_nan());
+        number.ok_or_else(|| wrong(text, "number"))
+    };
     let mut asked = Asked::default();
     for one in row.figures.split(BETWEEN).filter(|one| !one.is_empty()) {
         let (name, said) = one

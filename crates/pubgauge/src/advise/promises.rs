@@ -4,12 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pubgauge_advice::{Candidate, Fleet, LeftOut, Promise, WhyOut};
+use pubgauge_advice::{Candidate, Fleet, LeftOut, Promise, Undecided, WhyOut};
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::Output;
-use pubgauge_conformance::Proof;
 use pubgauge_driver::{Lifecycle, Reliability, Support, Target};
 use pubgauge_testbed::{SystemFile, SystemKind, Testbed};
 
@@ -19,9 +18,11 @@ use crate::{ending, signals};
 /// Systems that promise what is asked for, and those that do not.
 pub struct Promised {
     pub keeping: Vec<Candidate>,
-    /// The same systems, as they are started.
+    /// How each of these is started, in their order.
     chosen: Vec<Chosen>,
     pub left_out: Vec<LeftOut>,
+    /// Systems that could not be tried.
+    pub untried: Vec<Undecided>,
 }
 
 impl Promised {
@@ -51,6 +52,7 @@ pub fn promised(fleet: &Fleet, here: &SystemsHere<'_>, on: &[String]) -> Result<
         keeping: Vec::new(),
         chosen: Vec::new(),
         left_out: Vec::new(),
+        untried: Vec::new(),
     };
     let mut lacking: Vec<(Kind, LeftOut)> = Vec::new();
     let mut all = Vec::new();
@@ -204,19 +206,25 @@ pub fn try_on_running(
         keeping: Vec::new(),
         chosen: Vec::new(),
         left_out: promised.left_out,
+        untried: Vec::new(),
     };
     for (candidate, chosen) in promised.keeping.into_iter().zip(promised.chosen) {
         if stop.load(Relaxed) {
             break;
         }
         let promises = fleet.promises(candidate.reliability);
-        match broken(&promises, &chosen, testbed, scratch.path()) {
-            None => {
+        let tried = broken(&promises, &chosen, testbed, scratch.path());
+        // A system that was ended meanwhile has shown nothing.
+        if stop.load(Relaxed) {
+            break;
+        }
+        match tried {
+            Ok(None) => {
                 output.remark(&format!("{} keeps what it promises", candidate.system));
                 shown.keeping.push(candidate);
                 shown.chosen.push(chosen);
             }
-            Some((promise, because)) => {
+            Ok(Some((promise, because))) => {
                 output.remark(&format!(
                     "{}: {}: {because}",
                     candidate.system, promise.because
@@ -228,39 +236,41 @@ pub fn try_on_running(
                     because,
                 });
             }
+            Err(because) => {
+                output.remark(&format!("{}: {because}", candidate.system));
+                shown.untried.push(Undecided {
+                    system: candidate.system,
+                    because,
+                });
+            }
         }
     }
     Ok(shown)
 }
 
 /// The first promise that a running system does not keep, and how it behaves instead.
+///
+/// # Errors
+/// Why it could not be tried.
 fn broken(
     promises: &[Promise],
     chosen: &Chosen,
     testbed: &Testbed,
     scratch: &Path,
-) -> Option<(Promise, String)> {
+) -> Result<Option<(Promise, String)>, String> {
     let variant = chosen.variant.as_deref();
-    let file = chosen.file.variant(variant).ok()?;
+    let file = (chosen.file.variant(variant)).map_err(|error| error.to_string())?;
     let started = testbed.start(&chosen.file, variant, scratch);
-    let mut running = match started {
-        Ok(running) => running,
-        Err(error) => return Some((promises[0].clone(), error.to_string())),
-    };
+    let mut running = started.map_err(|error| format!("it could not be started: {error}"))?;
     let target = running.target.clone();
     let killable = matches!(file.kind, SystemKind::Process | SystemKind::Builtin);
-    let mut broken = None;
-    for promise in promises {
+    let driver = chosen.driver.as_ref();
+    let mut each = promises.iter();
+    let broken = each.find_map(|promise| {
         let lifecycle = killable.then_some(&mut running as &mut dyn Lifecycle);
-        let driver = chosen.driver.as_ref();
-        match prove(driver, &target, &file, promise.capability, lifecycle) {
-            Ok(Proof::Shown | Proof::Unseen(_)) => {}
-            Err(why) => {
-                broken = Some((promise.clone(), why.to_string()));
-                break;
-            }
-        }
-    }
+        let proof = prove(driver, &target, &file, promise.capability, lifecycle);
+        Some((promise.clone(), proof.err()?.to_string()))
+    });
     running.stop();
-    broken
+    Ok(broken)
 }

@@ -1,27 +1,29 @@
 //! Somebody else's optimiser: a command that is asked and told in lines of JSON.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use pubgauge_campaign::tuning::Adviser;
+use pubgauge_campaign::tuning::Optimizer;
 use pubgauge_command::exit::Ending;
+use pubgauge_testbed::{Confinement, Piped};
 use pubgauge_tuning::{Factor, Finding, Levels, Objective, Point, Seen};
 use serde_json::{Map, Value, json};
 
 /// Longest line that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
-/// How long the command may take to end once it is told to.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
+/// Lines that are read ahead: one that says more than it is asked waits.
+const MOST_LINES: usize = 4;
 
 /// A command that names combinations.
 pub struct Engine {
     command: String,
-    child: Child,
-    input: Option<ChildStdin>,
+    process: Piped,
+    input: Option<File>,
     lines: Receiver<String>,
     objective: Objective,
     factors: Vec<Factor>,
@@ -44,33 +46,28 @@ impl Engine {
         factors: Vec<Factor>,
     ) -> Result<Engine, Ending> {
         let wrong = |why: String| Ending::bad_input(format!("--engine {command}: {why}"));
-        let mut child = Command::new("sh")
-            .args(["-c", command])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| wrong(format!("cannot be started: {error}")))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (sender, lines) = channel();
-        if let Some(output) = output {
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(output);
-                let mut read = || {
-                    let mut line = String::new();
-                    let read = (&mut reader).take(MOST_BYTES).read_line(&mut line);
-                    read.is_ok_and(|bytes| bytes > 0).then_some(line)
-                };
-                while let Some(line) = read() {
-                    if sender.send(line).is_err() {
-                        break;
-                    }
+        let shell = ["-c", command];
+        let started = Piped::start(Path::new("/bin/sh"), &shell, &Confinement::default());
+        let (process, streams) =
+            started.map_err(|error| wrong(format!("cannot be started: {error}")))?;
+        let (sender, lines) = sync_channel(MOST_LINES);
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(streams.output);
+            let mut read = || {
+                let mut line = String::new();
+                let read = (&mut reader).take(MOST_BYTES).read_line(&mut line);
+                read.is_ok_and(|bytes| bytes > 0).then_some(line)
+            };
+            while let Some(line) = read() {
+                if sender.send(line).is_err() {
+                    break;
                 }
-            });
-        }
+            }
+        });
         let mut engine = Engine {
             command: command.to_owned(),
-            child,
-            input,
+            process,
+            input: Some(streams.input),
             lines,
             objective,
             factors,
@@ -140,7 +137,8 @@ impl Engine {
                 Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.wrong("it ended without an answer"));
+                    let how = self.process.ending();
+                    return Err(self.wrong(&format!("it ended without an answer: {how}")));
                 }
             }
         }
@@ -196,7 +194,7 @@ fn describe(factor: &Factor) -> Value {
     }
 }
 
-impl Adviser for Engine {
+impl Optimizer for Engine {
     fn ask(&mut self, seen: &[Seen]) -> Result<Option<Point>, String> {
         for one in &seen[self.told.min(seen.len())..] {
             self.tell_result(one)?;
@@ -231,17 +229,9 @@ impl Adviser for Engine {
 }
 
 impl Drop for Engine {
-    /// The end of its input tells it to end.
+    /// The end of its input tells it to end; the guard sees to one that does not.
     fn drop(&mut self) {
         self.input = None;
-        let until = std::time::Instant::now() + ENDS_WITHIN;
-        while std::time::Instant::now() < until {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.ending();
     }
 }

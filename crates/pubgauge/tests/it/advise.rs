@@ -32,7 +32,7 @@ fn what_is_asked_is_explained_and_nothing_is_started() {
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    // What is explained is a study that can be planned.
+    // The study that is explained can be planned.
     let study = told
         .split("# the study of the first step\n")
         .nth(1)
@@ -98,6 +98,16 @@ fn a_fleet_that_cannot_be_is_refused_with_its_place() {
         .exits(3)
         .err;
     assert!(told.contains("cannot be used with"), "{told}");
+    // More than this machine can have is said before anything starts.
+    place.write("big.toml", FLEET.replace("count = 50", "count = 1000000"));
+    let flags = ["advise", "big.toml", "--on", "mosquitto", "--out", "big"];
+    let told = place.run(&flags).exits(3).err;
+    assert!(told.contains("open files"), "{told}");
+    assert!(
+        told.contains("--explain prints the study of this fleet"),
+        "{told}"
+    );
+    assert!(!place.path_to("big").exists());
     assert!(!place.path_to("results").exists());
 }
 

@@ -5,6 +5,7 @@ mod counted;
 mod find;
 mod guard;
 mod hosts_of_a_size;
+mod late;
 mod limits;
 mod network;
 mod scale;

@@ -1,7 +1,7 @@
 //! The page for a decision: advice on a fleet, on one sheet, for readers who have never seen pubgauge.
 
 use maud::{Markup, html};
-use pubgauge_advice::{Advice, Choice, WhyOut};
+use pubgauge_advice::{Advice, Recommendation, WhyOut};
 
 use super::frame::{self, Document};
 use super::html::{row, table, text};
@@ -52,7 +52,7 @@ fn answer(advice: &Advice) -> Markup {
         ),
         ("runs", "repeats of the fleet at its own load"),
     ];
-    let one = |choice: &Choice| {
+    let one = |choice: &Recommendation| {
         let name = match &choice.version {
             Some(version) => format!("{} {version}", choice.system),
             None => choice.system.clone(),

@@ -1,6 +1,8 @@
 //! The page for a decision: on one sheet, readable, and nothing of a fleet's text runs in it.
 
-use pubgauge_advice::{Advice, Change, Choice, FORMAT, LeftOut, OtherFleet, Undecided, WhyOut};
+use pubgauge_advice::{
+    Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, Variation, WhyOut,
+};
 use pubgauge_conclusions::Carries;
 use pubgauge_driver::Mapping;
 use pubgauge_report::advice_page;
@@ -12,8 +14,8 @@ const STARTED: &str = "2026-11-28T10:00:00Z";
 const FLEET: &str =
     "name = \"meters\"\n[[devices]]\ncount = 5000\nevery = \"30s\"\npayload = \"120B\"\n";
 
-fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Choice {
-    Choice {
+fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Recommendation {
+    Recommendation {
         rank,
         system: system.into(),
         version: Some("2.0.11".into()),
@@ -56,7 +58,7 @@ pub fn sample() -> Advice {
             because: "ZeroMQ PUB/SUB has no acknowledgements".into(),
         }],
         others: vec![OtherFleet {
-            change: Change::Rate(10.0),
+            change: Variation::Rate(10.0),
             system: "mosquitto".into(),
             carries: Carries::Yes,
         }],

@@ -1,4 +1,4 @@
-//! What is committed of the papers' claims: outcomes follow from the studies and the trials that are kept, the table in
+//! The papers' claims as they are committed: outcomes follow from the studies and the trials that are kept, the table in
 //! docs/papers.md from the outcomes, and each figure in a reader's words from those of its claim.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ fn with_table(page: &str, results: impl Fn(&str) -> String) -> String {
     format!("{before}{BEGIN}{mark} -->\n\n{table}\n{END}{after}")
 }
 
-/// What was found of answered claims, in a reader's words.
+/// Findings on answered claims, in a reader's words.
 const WORDS: &str = "studies/papers/words-2core.json";
 
 fn words(text: &str) -> BTreeMap<String, String> {

@@ -207,7 +207,7 @@ fn every_claim_has_a_line_in_markdown() {
         text.contains("| **holds** | It costs twice as much. |"),
         "{text}"
     );
-    // What stands in, and a rule that is later than its trials, stand beside them; days are told at the end.
+    // A stand-in, and a rule that is later than its trials, stand beside them; days are told at the end.
     let claim = &mut studies.studies[0].claims[0];
     claim.outcome = ClaimVerdict::StandInHolds;
     claim.stand_in = "a for A".to_owned();

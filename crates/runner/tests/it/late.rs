@@ -98,7 +98,7 @@ impl Planted {
         u64::from(self.publishers * self.topics)
     }
 
-    /// What is told of others, and of those who are late, is what happened.
+    /// The figures of others, and of those who are late, are true.
     #[track_caller]
     fn agrees(&self, run: &Run) -> LateFigures {
         let (late, others): (Vec<TruthRecord>, Vec<TruthRecord>) =

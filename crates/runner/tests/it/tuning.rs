@@ -225,7 +225,7 @@ mod long {
     }
 }
 
-/// What is wrong with a trial stands in its finding, and its figure does not.
+/// A fault of a trial stands in its finding, and its figure does not.
 #[test]
 fn only_valid_trials_have_a_score() {
     let paced = Arrivals::Periodic { per_s: RATE };

@@ -231,7 +231,7 @@ fn its_parts_come_in_order_and_within_the_budget() {
         firsts.len() >= 6 && firsts.windows(2).all(|two| two[0] != two[1]),
         "{firsts:?}"
     );
-    // What is too little for the load is said, and not tried further out.
+    // Values that are too small for the load are named, and smaller ones not tried.
     let small: Vec<_> = conclusion
         .effects
         .iter()

@@ -48,7 +48,7 @@ fn a_planted_option_is_found_kept_and_measured_again() {
         found["verdict"]["gain"]["high"].as_f64().unwrap() < 0.9,
         "{found}"
     );
-    // What gives something up was left alone.
+    // A setting that gives something up was left alone.
     assert!(
         done.err
             .contains("options.planted.autosave: gives up what it kept"),

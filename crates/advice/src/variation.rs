@@ -6,7 +6,7 @@ use serde::Serialize;
 /// How a fleet that is measured differs from the one that is described.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum Variation {
     /// Not at all.
     None,
     /// All of it so many times: the devices, or, where this machine cannot have so many, their messages.
@@ -21,35 +21,35 @@ pub enum Change {
     Limit,
 }
 
-impl Change {
+impl Variation {
     /// Changes that show what another answer would take.
-    pub const OTHERS: [Change; 3] = [
-        Change::Rate(10.0),
-        Change::Payload(10.0),
-        Change::Devices(10.0),
+    pub const OTHERS: [Variation; 3] = [
+        Variation::Rate(10.0),
+        Variation::Payload(10.0),
+        Variation::Devices(10.0),
     ];
 
     /// The name of its workload.
     pub fn workload(self) -> &'static str {
         match self {
-            Change::None => "fleet",
-            Change::Headroom(_) => "headroom",
-            Change::Devices(_) => "more-devices",
-            Change::Rate(_) => "more-often",
-            Change::Payload(_) => "larger",
-            Change::Limit => "limit",
+            Variation::None => "fleet",
+            Variation::Headroom(_) => "headroom",
+            Variation::Devices(_) => "more-devices",
+            Variation::Rate(_) => "more-often",
+            Variation::Payload(_) => "larger",
+            Variation::Limit => "limit",
         }
     }
 
     /// As part of a sentence: `10 times the devices`.
     pub fn describe(self) -> String {
         match self {
-            Change::None => "the fleet".into(),
-            Change::Headroom(times) => format!("{times} times the fleet"),
-            Change::Devices(times) => format!("{times} times the devices"),
-            Change::Rate(times) => format!("{times} times as often"),
-            Change::Payload(times) => format!("{times} times as large"),
-            Change::Limit => "the limit".into(),
+            Variation::None => "the fleet".into(),
+            Variation::Headroom(times) => format!("{times} times the fleet"),
+            Variation::Devices(times) => format!("{times} times the devices"),
+            Variation::Rate(times) => format!("{times} times as often"),
+            Variation::Payload(times) => format!("{times} times as large"),
+            Variation::Limit => "the limit".into(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use pubgauge_driver::Reliability;
 use pubgauge_quantities::lists::unique;
 
-use crate::change::Change;
 use crate::fleet::Fleet;
+use crate::variation::Variation;
 
 /// A system that keeps its promises, with the reliability that gives the delivery asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Candidate {
 
 /// The steps, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StepKind {
+pub enum StageKind {
     /// The fleet once, on every candidate.
     Fleet,
     /// As many times the fleet as is asked for, once.
@@ -30,34 +30,34 @@ pub enum StepKind {
     Others,
 }
 
-impl StepKind {
-    pub(crate) const ALL: [StepKind; 5] = [
-        StepKind::Fleet,
-        StepKind::Headroom,
-        StepKind::Confirm,
-        StepKind::Limit,
-        StepKind::Others,
+impl StageKind {
+    pub(crate) const ALL: [StageKind; 5] = [
+        StageKind::Fleet,
+        StageKind::Headroom,
+        StageKind::Confirm,
+        StageKind::Limit,
+        StageKind::Others,
     ];
 
     /// The name of its study and folder.
     pub fn name(self) -> &'static str {
         match self {
-            StepKind::Fleet => "1-fleet",
-            StepKind::Headroom => "2-headroom",
-            StepKind::Confirm => "3-confirm",
-            StepKind::Limit => "4-limit",
-            StepKind::Others => "5-others",
+            StageKind::Fleet => "1-fleet",
+            StageKind::Headroom => "2-headroom",
+            StageKind::Confirm => "3-confirm",
+            StageKind::Limit => "4-limit",
+            StageKind::Others => "5-others",
         }
     }
 }
 
 /// One study to be measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct Stage {
     /// The step.
-    pub kind: StepKind,
+    pub kind: StageKind,
     /// The fleets that are measured, as they differ from the one described.
-    pub changes: Vec<Change>,
+    pub changes: Vec<Variation>,
     /// The systems that are measured.
     pub candidates: Vec<Candidate>,
     /// Repeats of each.
@@ -66,7 +66,7 @@ pub struct Step {
     pub search_s: u64,
 }
 
-impl Step {
+impl Stage {
     /// The name of its study.
     pub fn study_name(&self, fleet: &Fleet) -> String {
         format!("{}-{}", fleet.name(), self.kind.name())
@@ -81,11 +81,11 @@ impl Step {
     pub fn describe(&self) -> String {
         let systems = pubgauge_quantities::shown::so_many(self.candidates.len() as u64, "system");
         match self.kind {
-            StepKind::Fleet => format!("the fleet itself, on {systems}"),
-            StepKind::Headroom => format!("{}, on {systems}", self.changes[0].describe()),
-            StepKind::Confirm => format!("repeats in turns, on {systems}"),
-            StepKind::Limit => format!("the limit of {systems}"),
-            StepKind::Others => format!("other fleets, on {systems}"),
+            StageKind::Fleet => format!("the fleet itself, on {systems}"),
+            StageKind::Headroom => format!("{}, on {systems}", self.changes[0].describe()),
+            StageKind::Confirm => format!("repeats in turns, on {systems}"),
+            StageKind::Limit => format!("the limit of {systems}"),
+            StageKind::Others => format!("other fleets, on {systems}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use pubgauge_tuning::{Point, Seen};
 
 /// Names combinations in place of the estimator.
-pub trait Adviser {
+pub trait Optimizer {
     /// The next combination, after all that was seen; `None` if there is no more.
     ///
     /// # Errors
