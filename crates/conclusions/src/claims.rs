@@ -1,6 +1,7 @@
 //! Judges a study's claims by what a run measured.
 
 pub mod kept;
+pub mod several;
 
 use std::collections::{BTreeMap, BTreeSet};
 

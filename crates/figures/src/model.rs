@@ -129,7 +129,8 @@ pub struct Machine {
     pub max_open_files: u64,
     /// Load average over the minute before the run.
     pub load_average_1min: f64,
-    /// The commit that pubgauge was built from, where the build was told (`PUBGAUGE_COMMIT`).
+    /// The commit that pubgauge was built from, with `-dirty` where the tree had changes besides; absent where it was not
+    /// built from a checkout.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pubgauge_commit: String,
     /// Version of pubgauge.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pubgauge_command::exit::{Ending, FINE, print, print_json};
 use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRow, KeptRun};
+use pubgauge_conclusions::claims::several::judge_all_by_runs;
 use pubgauge_conclusions::claims::{judge, judge_and_keep};
 use pubgauge_figures::model::Results;
 use pubgauge_figures::rule::Claim;
@@ -20,8 +21,8 @@ use crate::{folder, gate, trend};
 
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
-    if let (Some(cells), Some(study)) = (&args.from, &args.claims) {
-        return from_kept(args, cells, study);
+    if let (false, Some(study)) = (args.from.is_empty(), &args.claims) {
+        return from_kept(args, study);
     }
     let [dir] = &args.dirs[..] else {
         return trend::report(args);
@@ -126,29 +127,60 @@ fn keep(results: &Results, claims: &[Claim], file: &Path) -> Result<(), Ending> 
 /// The largest file of kept trials that is read, in bytes.
 const MOST_KEPT_BYTES: u64 = 64 << 20;
 
-/// Judges claims by the trials that a file has, and says so; nothing is stored.
-fn from_kept(args: &ReportArgs, cells: &Path, study: &Path) -> Result<i32, Ending> {
-    let wrong = |why: String| Ending::bad_input(format!("{}: {why}", cells.display()));
-    let text = pubgauge_results::store::read_text(cells, MOST_KEPT_BYTES)
-        .map_err(|e| wrong(e.to_string()))?;
-    let kept = Kept::parse(&text).map_err(|e| wrong(e.to_string()))?;
-    let mut study = Study::open(study).map_err(Ending::bad_input)?;
-    if let Some(scale) = &kept.run.scale {
+/// Judges claims by the trials that files have, and says so; nothing is stored.
+fn from_kept(args: &ReportArgs, path: &Path) -> Result<i32, Ending> {
+    let mut study = Study::open(path).map_err(Ending::bad_input)?;
+    let name = study.file().map_err(Ending::bad_input)?.name;
+    let mut runs: Vec<Kept> = Vec::new();
+    for file in &args.from {
+        let kept = read_kept(file, &name)?;
+        if let Some(first) = runs
+            .first()
+            .filter(|first| first.run.scale != kept.run.scale)
+        {
+            let scale = |run: &Kept| run.run.scale.clone().unwrap_or("whole".into());
+            return Err(Ending::bad_input(format!(
+                "{}: its run is one of scale {}, and that before one of scale {}\n  hint: runs of one scale are judged together",
+                file.display(),
+                scale(&kept),
+                scale(first)
+            )));
+        }
+        runs.push(kept);
+    }
+    runs.sort_by(|a, b| a.day().cmp(b.day()));
+    let newest = runs.last().expect("a file is named");
+    if let Some(scale) = &newest.run.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
     }
-    let name = study.file().map_err(Ending::bad_input)?.name;
-    if name != kept.run.study.study {
-        return Err(wrong(format!(
-            "its trials are those of study `{}`, and the claims those of `{name}`\n  hint: name the study that was run",
-            kept.run.study.study
-        )));
-    }
     let claims = study.claims_alone().map_err(Ending::bad_input)?;
-    let studies = collect_studies(vec![kept.study_outcome(&claims)]);
+    let claims = match &runs[..] {
+        [run] => run.judge(&claims),
+        runs => judge_all_by_runs(&claims, runs),
+    };
+    let studies = collect_studies(vec![StudyOutcome {
+        counts: OutcomeCounts::count(&claims),
+        claims,
+        ..newest.run.study.clone()
+    }]);
     if args.output.json {
         print_json(&studies.without_pictures());
     } else {
         print(&table(&studies, width()));
     }
     Ok(FINE)
+}
+
+/// The trials that a file has, which must be those of this study.
+fn read_kept(file: &Path, study: &str) -> Result<Kept, Ending> {
+    let wrong = |why: String| Ending::bad_input(format!("{}: {why}", file.display()));
+    let text = store::read_text(file, MOST_KEPT_BYTES).map_err(|e| wrong(e.to_string()))?;
+    let kept = Kept::parse(&text).map_err(|e| wrong(e.to_string()))?;
+    if kept.run.study.study != study {
+        return Err(wrong(format!(
+            "its trials are those of study `{}`, and the claims those of `{study}`\n  hint: name the study that was run",
+            kept.run.study.study
+        )));
+    }
+    Ok(kept)
 }

@@ -13,7 +13,7 @@ use pubgauge_claims::{
 use pubgauge_driver::shortened;
 use pubgauge_figures::claim::ClaimOutcome;
 use pubgauge_figures::rule::Claim;
-use pubgauge_figures::studies::{OutcomeCounts, StudyOutcome};
+use pubgauge_figures::studies::StudyOutcome;
 use serde::{Deserialize, Serialize};
 
 use super::{is_of_speed, is_shorter_than_stops, outcome, show_value};
@@ -157,14 +157,9 @@ impl Kept {
         self.as_run(|run| claims.iter().map(|claim| outcome(claim, run)).collect())
     }
 
-    /// The study with these claims, judged.
-    pub fn study_outcome(&self, claims: &[Claim]) -> StudyOutcome {
-        let claims = self.judge(claims);
-        StudyOutcome {
-            counts: OutcomeCounts::count(&claims),
-            claims,
-            ..self.run.study.clone()
-        }
+    /// The day on which the run began: `2026-11-30`.
+    pub fn day(&self) -> &str {
+        self.run.study.started.get(..10).unwrap_or_default()
     }
 
     /// Whether the run was to judge a claim: it began with it, and one of the rows is a trial, a limit or a known lack that
@@ -219,7 +214,7 @@ impl Kept {
             networks: networks.collect(),
             in_rounds: self.run.in_rounds,
             scale: self.run.scale.clone().filter(|_| whole),
-            day: self.run.study.started.get(..10).map(str::to_owned),
+            day: Some(self.day().to_owned()).filter(|day| !day.is_empty()),
             claim_rules: self.run.claim_rules.clone(),
             show: &show_value,
         })

@@ -31,7 +31,8 @@ pub struct ReportArgs {
     /// them again.
     #[arg(hide_short_help = true, long, value_name = "FILE", requires = "claims")]
     pub keep: Option<PathBuf>,
-    /// With --claims, in place of a folder: judge by the trials in this file, as --keep has written it.
+    /// With --claims, in place of a folder: judge by the trials in this file, as --keep has written it; repeat it for runs of
+    /// several days, which must agree.
     #[arg(
         hide_short_help = true,
         long,
@@ -39,7 +40,7 @@ pub struct ReportArgs {
         requires = "claims",
         conflicts_with_all = ["dirs", "keep", "figure", "out"]
     )]
-    pub from: Option<PathBuf>,
+    pub from: Vec<PathBuf>,
     /// Of several runs: only these figures, such as latency.p99. Fewer figures have narrower intervals.
     #[arg(
         hide_short_help = true,

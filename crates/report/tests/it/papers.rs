@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pubgauge_conclusions::claims::kept::Kept;
+use pubgauge_conclusions::claims::several::judge_by_runs;
 use pubgauge_conclusions::claims::{rule_words, unmeasured};
 use pubgauge_figures::claim::ClaimOutcome;
 use pubgauge_figures::rule::Claim;
@@ -61,21 +62,30 @@ fn claims_of(paper: &str) -> Vec<Claim> {
     study.claims_alone().unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The trials that are kept of a paper's study; `None` where there are none.
-fn kept_of(paper: &str) -> Option<Kept> {
-    let path = format!("studies/papers/cells/{paper}.csv");
-    let text = std::fs::read_to_string(repository(&path)).ok()?;
-    Some(Kept::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}")))
+/// The trials that are kept of a paper's study, a file for each run (`PAPER.csv`, `PAPER-2.csv`), in the order of their days.
+fn kept_of(paper: &str) -> Vec<Kept> {
+    let folder = repository("studies/papers/cells");
+    let files = std::fs::read_dir(&folder).unwrap();
+    let mut kept = Vec::new();
+    for file in files.map(|file| file.unwrap().path()) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        if name.split('-').next() == Some(paper) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            kept.push(Kept::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display())));
+        }
+    }
+    kept.sort_by(|a, b| a.day().cmp(b.day()));
+    kept
 }
 
 /// A claim's outcome as the repository has reasons for it: by trials that are kept; else by an earlier run, if the claim and
 /// its rule are those of that run to the letter; else none.
-fn outcome_of(claim: &Claim, kept: Option<&Kept>, earlier: &StudyOutcome) -> ClaimOutcome {
+fn outcome_of(claim: &Claim, kept: &[Kept], earlier: &StudyOutcome) -> ClaimOutcome {
     if claim.needs.is_never_judged() {
         return unmeasured(claim);
     }
-    if let Some(kept) = kept.filter(|kept| kept.is_about(claim)) {
-        return kept.judge(std::slice::from_ref(claim)).remove(0);
+    if let Some(outcome) = judge_by_runs(claim, kept) {
+        return outcome;
     }
     let rule = rule_words(claim);
     let mut known = earlier.claims.iter();
@@ -111,10 +121,10 @@ fn made() -> Studies {
         let known = known.unwrap_or_else(|| panic!("{RESULTS} has no {paper}"));
         let kept = kept_of(paper);
         let claims = claims_of(paper);
-        let outcome = |claim: &Claim| outcome_of(claim, kept.as_ref(), known);
+        let outcome = |claim: &Claim| outcome_of(claim, &kept, known);
         let claims: Vec<ClaimOutcome> = claims.iter().map(outcome).collect();
         // Of trials that are kept the day, the machine and the systems are those of their run.
-        let run = kept.as_ref().map_or(known, |kept| &kept.run.study);
+        let run = kept.last().map_or(known, |kept| &kept.run.study);
         let systems = known.systems.iter().chain(&run.systems).cloned();
         StudyOutcome {
             counts: OutcomeCounts::count(&claims),
@@ -144,8 +154,10 @@ fn the_committed_outcomes_are_those_of_the_claims_as_they_are() {
 /// Every trial that is kept is of the study as it is, and judges a claim.
 #[test]
 fn kept_trials_are_those_of_claims() {
-    for paper in PAPERS {
-        let Some(kept) = kept_of(paper) else { continue };
+    for (paper, kept) in PAPERS
+        .iter()
+        .flat_map(|paper| kept_of(paper).into_iter().map(move |kept| (*paper, kept)))
+    {
         assert_eq!(kept.run.study.study, paper);
         assert!(
             !kept.run.claim_rules.is_empty(),
@@ -154,7 +166,7 @@ fn kept_trials_are_those_of_claims() {
         let claims = claims_of(paper);
         for row in &kept.rows {
             assert_eq!(row.study, paper);
-            assert_eq!(row.day, kept.run.study.started[..10]);
+            assert_eq!(row.day, kept.day());
         }
         assert!(claims.iter().any(|claim| kept.is_about(claim)), "{paper}");
         assert_eq!(Kept::parse(&kept.to_text()).unwrap(), kept, "{paper}");
