@@ -15,6 +15,7 @@ pub(crate) mod traces;
 use std::collections::{HashMap, HashSet};
 
 use pubgauge_driver::Settings;
+use pubgauge_quantities::shown;
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode, ScheduleError};
@@ -94,6 +95,7 @@ pub(crate) fn workload(
         cluster: false,
         seed,
     };
+    connects_in_time(&workload, file, &mut clashes);
     rate::fit_curves(&mut workload, notes);
     if clashes.found.is_empty() {
         answers_overheard(&workload, &mut clashes, notes);
@@ -167,6 +169,33 @@ fn own_connections(devices: &[Device], flows: &[Flow], clashes: &mut Clashes<'_>
             }
         }
     }
+}
+
+/// Connections that are made at a rate are made within `ready-within`.
+fn connects_in_time(workload: &Workload, file: &WorkloadFile, clashes: &mut Clashes<'_>) {
+    let phases = &workload.phases;
+    let Some(per_s) = phases.connect_per_s else {
+        return;
+    };
+    let count = workload.devices.len();
+    let needed_s = count as f64 / per_s;
+    if needed_s * 1e9 <= phases.ready_within as f64 {
+        return;
+    }
+    let key = match file.phases.connect_rate {
+        Some(_) => "phases.connect-rate",
+        None => "",
+    };
+    let enough = (needed_s * 1.5).ceil();
+    clashes.hinted(
+        key,
+        format!(
+            "its {count} connections take {} at {per_s} a second, more than the {} of `ready-within`: no trial would begin",
+            shown::span((needed_s * 1e9) as u64),
+            shown::span(phases.ready_within)
+        ),
+        Some(format!("phases.ready-within = \"{enough}s\", or a higher connect-rate")),
+    );
 }
 
 /// Connections by name.

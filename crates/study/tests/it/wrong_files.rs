@@ -36,6 +36,8 @@ fn each_mistake_has_its_message() {
         ("unknown key at the top", top("repaets = 3")),
         ("unknown key in a flow", flow("publisher = 3")),
         ("unknown key in settings", end("[[settings]]\nreliabilty = \"at-least-once\"")),
+        ("connections that take too long", study("phases.connect-rate = \"10/s\"", &format!("{FLOW}\npattern = \"n-1\"\npublishers = 400"), "")),
+        ("connections of a workload that take too long", study("", &format!("{FLOW}\npattern = \"n-1\"\npublishers = 400"), "[workload.phases]\nconnect-rate = \"10/s\"")),
         ("no brokers", top("topology.brokers = 0")),
         ("too many brokers", top("topology.brokers = 65")),
         ("brokers that are no number", top("topology.brokers = \"two\"")),
