@@ -1,5 +1,7 @@
 //! The steps of an advice, and what follows from them.
 
+mod counted;
+
 use std::collections::BTreeMap;
 
 use pubgauge_conclusions::judgement::Judgement;
@@ -12,11 +14,13 @@ use pubgauge_quantities::stats::{MeanInterval, mean};
 use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut};
+use crate::evidence::{EvidenceOf, evidence};
 use crate::fleet::Fleet;
 use crate::rank::{Range, Standing, rank};
 use crate::stage::{Candidate, Stage, StageKind};
 use crate::study::{as_toml, spelling};
 use crate::variation::Variation;
+use counted::Stored;
 
 /// Most systems whose limit is searched for.
 const MOST_SEARCHES: usize = 4;
@@ -44,6 +48,7 @@ pub struct Adviser {
     done: Vec<StageKind>,
     /// With the reason.
     skipped: Vec<(StageKind, String)>,
+    stored: Stored,
 }
 
 impl Adviser {
@@ -64,6 +69,7 @@ impl Adviser {
             searches: Vec::new(),
             done: Vec::new(),
             skipped: Vec::new(),
+            stored: Stored::default(),
         }
     }
 
@@ -106,6 +112,9 @@ impl Adviser {
                 self.keep(|one| named.contains(&one.system.as_str()))
             }
         };
+        let known = self.known(kind, &changes);
+        let is_open = |one: &Candidate, change| !known.contains(&(one.system.clone(), change));
+        candidates.retain(|one| changes.iter().any(|&change| is_open(one, change)));
         if [StageKind::Confirm, StageKind::Limit].contains(&kind) {
             candidates.sort_by(|a, b| self.mean_cost(a).total_cmp(&self.mean_cost(b)));
             candidates.truncate(match kind {
@@ -122,6 +131,7 @@ impl Adviser {
             candidates,
             repeats,
             search_s: search_s.max(SHORTEST_SEARCH_S),
+            known,
         })
     }
 
@@ -198,6 +208,10 @@ impl Adviser {
     /// Whether a changed fleet is carried; `None` where it was not measured.
     fn carries(&self, candidate: &Candidate, change: Variation) -> Option<Carries> {
         let trials = self.trials_of(candidate, change);
+        let is_spoilt = trials.iter().all(|trial| spoilt_by_others(trial));
+        if is_spoilt && self.larger(candidate, change).next().is_some() {
+            return Some(Carries::Yes);
+        }
         if trials.is_empty() {
             return None;
         }
@@ -241,20 +255,25 @@ impl Adviser {
         })
     }
 
-    /// A figure of the fleet at its own load, of each trial that can be trusted.
-    fn figures(&self, candidate: &Candidate, figure: &str) -> Vec<f64> {
+    /// A figure of the fleet at its own load, of each trial that can be trusted, with the trial.
+    fn figures_of_trials(&self, candidate: &Candidate, figure: &str) -> Vec<(f64, &Trial)> {
         let Some(figure) = Figure::named(figure) else {
             return Vec::new();
         };
         let trials = self.trials_of(candidate, Variation::None).into_iter();
         let valid = trials.filter(|trial| trial.verdict.status == Status::Valid);
-        let values = valid.filter_map(|trial| figure.value_in(trial, None, None).ok());
+        let values =
+            valid.filter_map(|trial| Some((figure.value_in(trial, None, None).ok()?, trial)));
         values.collect()
     }
 
+    fn figures(&self, candidate: &Candidate, figure: &str) -> Vec<f64> {
+        let all = self.figures_of_trials(candidate, figure).into_iter();
+        all.map(|(value, _)| value).collect()
+    }
+
     fn cost(&self, candidate: &Candidate) -> Option<MeanInterval> {
-        let figure = &Contest::CPU_PER_MESSAGE.figure().name;
-        MeanInterval::mean_of(&self.figures(candidate, figure))
+        MeanInterval::mean_of(&self.figures(candidate, &cost_figure()))
     }
 
     fn mean_cost(&self, candidate: &Candidate) -> f64 {
@@ -270,6 +289,7 @@ impl Adviser {
                 high: limit.map_or(f64::INFINITY, |limit| limit.high),
             },
             cost: self.cost(candidate),
+            cost_from: self.cost_from(candidate),
         }
     }
 
@@ -303,6 +323,7 @@ impl Adviser {
                 as_toml(&self.fleet.settings(candidate.reliability))
             ),
             client: first.map_or(Vec::new(), |trial| trial.mappings.clone()),
+            evidence: self.evidence_of(candidate),
             server_files: Vec::new(),
         }
     }
@@ -337,6 +358,7 @@ impl Adviser {
             left_out,
             remarks: self.fleet.remarks(),
             not_measured: self.not_measured(),
+            not_counted: self.stored.not_counted.clone(),
         }
     }
 
@@ -411,10 +433,12 @@ impl Adviser {
                 .find(|one| one.system == choice.system);
             let changes = Variation::OTHERS.into_iter();
             changes.filter_map(move |change| {
+                let carried_by = self.carried_by(of?, change);
                 Some(OtherFleet {
                     change,
                     system: choice.system.clone(),
                     carries: self.carries(of?, change)?,
+                    source: evidence(EvidenceOf::Fleet, carried_by).source,
                 })
             })
         });
@@ -443,6 +467,11 @@ impl Adviser {
         });
         skipped.chain(too_many).collect()
     }
+}
+
+/// The figure that costs are told by.
+fn cost_figure() -> String {
+    Contest::CPU_PER_MESSAGE.figure().name.clone()
 }
 
 /// Trials of one load on one system.

@@ -7,13 +7,14 @@ use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::evidence::{Evidence, NotCounted, Source, in_words};
 use crate::variation::Variation;
 
 /// Name and version of the format.
 pub const FORMAT: &str = "pubgauge-advice/1";
 
-/// Which systems to take for a fleet, in which order, and why not the others. All of it was measured, or shown on the
-/// running system, in this run.
+/// Which systems to take for a fleet, in which order, and why not the others. All of it was shown on the running system or
+/// measured: in this run, or in stored ones where `evidence` says so.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
     /// Name and version of the format: `pubgauge-advice/1`.
@@ -34,6 +35,9 @@ pub struct Advice {
     pub remarks: Vec<String>,
     /// Steps that were left out, and why, in sentences.
     pub not_measured: Vec<String>,
+    /// Stored runs, or trials of them, that do not count, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_counted: Vec<NotCounted>,
 }
 
 /// A system that meets all that is asked for.
@@ -70,6 +74,8 @@ pub struct Recommendation {
     pub settings: String,
     /// These settings in the system's own terms.
     pub client: Vec<Mapping>,
+    /// Where each figure comes from.
+    pub evidence: Vec<Evidence>,
     /// The configuration of its server, by file in the folder of results: as it was measured, with placeholders for ports,
     /// addresses and folders. Empty for systems without a server, and for those that were not written there.
     pub server_files: Vec<String>,
@@ -106,6 +112,11 @@ impl Recommendation {
             .map_or("-".into(), |bytes| shown::bytes(bytes as u64))
     }
 
+    /// Where its figures come from: `the fleet, p99, cost: measured; the limit: not measured`.
+    pub fn evidence_in_words(&self) -> String {
+        in_words(&self.evidence)
+    }
+
     /// The settings as they are on its client, in its own terms: `QoS 1 published, QoS 1 subscribed`.
     pub fn client_in_words(&self) -> String {
         let asked = self
@@ -134,14 +145,28 @@ impl Advice {
         }
     }
 
+    /// Where the figures of the choices come from, each answer once, with the systems that it is of.
+    pub fn evidence_in_words(&self) -> Vec<(String, String)> {
+        let each = self.choices.iter();
+        let each = each.map(|choice| (choice.evidence_in_words(), choice.system.as_str()));
+        let lines = grouped(each).into_iter();
+        lines
+            .map(|(words, systems)| (systems.join(", "), words))
+            .collect()
+    }
+
     /// Each other fleet once, with all systems: `10 times as often`, `mosquitto yes, nats:mqtt no`.
     pub fn others_in_words(&self) -> Vec<(String, String)> {
         let each = self.others.iter();
-        let each = each.map(|other| (other.change.describe(), (&other.system, other.carries)));
+        let each = each.map(|other| (other.change.describe(), other));
         let lines = grouped(each).into_iter().map(|(change, carried)| {
             let carried = carried.into_iter();
             let carried: Vec<String> = carried
-                .map(|(system, carries)| format!("{system} {}", carries.as_str()))
+                .map(|other| {
+                    let is_stored = other.source == Source::Stored;
+                    let stored = if is_stored { " (stored)" } else { "" };
+                    format!("{} {}{stored}", other.system, other.carries.as_str())
+                })
                 .collect();
             (change, carried.join(", "))
         });
@@ -194,6 +219,8 @@ pub struct OtherFleet {
     pub system: String,
     /// Whether it is carried.
     pub carries: Carries,
+    /// Whether that was measured, or is from a stored run.
+    pub source: Source,
 }
 
 /// The schema as it stands in `schema/advice.schema.json`, pretty-printed with a final newline.

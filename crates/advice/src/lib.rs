@@ -3,22 +3,26 @@
 //! A [`Fleet`] is what devices and applications do, in their own words, and what must hold. It asks promises of a system
 //! ([`Promise`]), which are shown on the running system, and becomes studies ([`Fleet::study`]), which are measured. An
 //! [`Adviser`] says which step comes next, takes what the step measured, and concludes. Pure: whoever asks it runs the
-//! steps, and whatever it names was measured.
+//! steps, and whatever it names was measured: in these steps, or in stored runs that are known to be alike.
 
 #![forbid(unsafe_code)]
 
 mod adviser;
 mod answer;
+mod evidence;
 mod fleet;
+mod load;
 mod promises;
 mod rank;
 mod screen;
 mod stage;
+mod stored;
 mod study;
 mod variation;
 
 pub use adviser::Adviser;
 pub use answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut, schema};
+pub use evidence::{Evidence, EvidenceOf, NotCounted, Source, StoredAt};
 pub use fleet::{
     ApplicationsFile, CommandsFile, Delivery, DevicesFile, Fleet, FleetFile, Hears, MachineFile,
     MustFile, OfflineFile, Survives, fleet_schema,
@@ -26,4 +30,5 @@ pub use fleet::{
 pub use promises::Promise;
 pub use screen::render;
 pub use stage::{Candidate, Stage, StageKind};
+pub use stored::{Here, StoredRun, SystemHere};
 pub use variation::Variation;

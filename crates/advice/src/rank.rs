@@ -1,6 +1,8 @@
 //! The order of systems that carry a fleet: more headroom first, then less cost; those that figures do not tell apart share
 //! a rank.
 
+use std::collections::BTreeSet;
+
 use pubgauge_quantities::stats::MeanInterval;
 
 /// A range that a value lies in.
@@ -19,12 +21,15 @@ impl Range {
 }
 
 /// The figures that rank a system.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Standing {
     /// How many times the fleet it carries.
     pub headroom: Range,
     /// Processor time of client and system for a delivery, in microseconds; `None` where the system is out of sight.
     pub cost: Option<MeanInterval>,
+    /// The runs that the cost is from. Costs of systems that were not measured in turns are not told apart: a machine may
+    /// have changed between them.
+    pub cost_from: BTreeSet<String>,
 }
 
 impl Standing {
@@ -41,6 +46,11 @@ impl Standing {
                 high: cost.high(),
             },
         )
+    }
+
+    /// Whether both may cost the same.
+    fn costs_like(&self, other: &Standing) -> bool {
+        self.cost_from != other.cost_from || self.cost_range().overlaps(other.cost_range())
     }
 
     fn mean_cost(&self) -> f64 {
@@ -67,9 +77,8 @@ pub(crate) fn rank(standings: &[Standing]) -> Vec<(u32, usize)> {
         let Some(cheapest) = cheapest.copied() else {
             break;
         };
-        let cost = standings[cheapest].cost_range();
-        let is_alike =
-            |n: &usize| of(n).headroom.overlaps(top) && of(n).cost_range().overlaps(cost);
+        let cheapest = &standings[cheapest];
+        let is_alike = |n: &usize| of(n).headroom.overlaps(top) && of(n).costs_like(cheapest);
         let (mut alike, others): (Vec<usize>, Vec<usize>) = left.iter().partition(|n| is_alike(n));
         alike.sort_by(|a, b| of(a).mean_cost().total_cmp(&of(b).mean_cost()));
         ranked.extend(alike.into_iter().map(|n| (rank, n)));
@@ -87,6 +96,7 @@ mod tests {
         Standing {
             headroom: Range { low, high },
             cost: MeanInterval::mean_of(costs),
+            cost_from: BTreeSet::new(),
         }
     }
 
@@ -111,6 +121,19 @@ mod tests {
             standing(8.0, 9.0, &costs),
         ];
         assert_eq!(rank(&all), [(1, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn costs_that_were_not_measured_in_turns_are_not_told_apart() {
+        let mut all = [
+            standing(3.0, f64::INFINITY, &[10.0, 10.1, 9.9]),
+            standing(3.0, f64::INFINITY, &[20.0, 20.1, 19.9]),
+        ];
+        assert_eq!(rank(&all), [(1, 0), (2, 1)]);
+        all[0].cost_from.insert("results/earlier".to_owned());
+        assert_eq!(rank(&all), [(1, 0), (1, 1)]);
+        all[1].cost_from.insert("results/earlier".to_owned());
+        assert_eq!(rank(&all), [(1, 0), (2, 1)]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Advice as a screen of text.
 
+use pubgauge_quantities::shown::so_many;
 use pubgauge_quantities::text::fill;
 
 use crate::adviser::MOST_CHOICES;
@@ -36,6 +37,9 @@ pub fn render(advice: &Advice, is_whole: bool) -> String {
             say("Settings", &settings(choice));
         }
     }
+    for (systems, words) in advice.evidence_in_words() {
+        say("Evidence", &format!("{systems}: {words}"));
+    }
     for (change, carried) in advice.others_in_words() {
         say("Otherwise", &format!("{change}: {carried}"));
     }
@@ -56,6 +60,14 @@ pub fn render(advice: &Advice, is_whole: bool) -> String {
     }
     for remark in &advice.remarks {
         say("Note", remark);
+    }
+    if is_whole {
+        for one in &advice.not_counted {
+            say("Not counted", &one.describe());
+        }
+    } else if !advice.not_counted.is_empty() {
+        let stored = so_many(advice.not_counted.len() as u64, "stored load");
+        say("Note", &format!("{stored} not counted: --verbose says why"));
     }
     if !advice.not_measured.is_empty() {
         say("Unmeasured", &advice.not_measured.join("; "));

@@ -64,9 +64,25 @@ pub struct Stage {
     pub repeats: u32,
     /// Seconds that a search may take.
     pub search_s: u64,
+    /// Of these systems and changes enough is known: they are not measured.
+    pub known: Vec<(String, Variation)>,
 }
 
 impl Stage {
+    /// Whether a system is measured with a change.
+    pub fn measures(&self, system: &str, change: Variation) -> bool {
+        let is_it = |(known, of): &(String, Variation)| known == system && *of == change;
+        !self.known.iter().any(is_it)
+    }
+
+    /// Whether devices leave in it, where the fleet has it that they do: not where a rate is searched for, and not again where
+    /// more than the fleet was carried before with an absence.
+    pub(crate) fn has_absences(&self, change: Variation) -> bool {
+        let is_repeat_of_more =
+            self.kind == StageKind::Confirm && matches!(change, Variation::Headroom(_));
+        change != Variation::Limit && !is_repeat_of_more
+    }
+
     /// The name of its study.
     pub fn study_name(&self, fleet: &Fleet) -> String {
         format!("{}-{}", fleet.name(), self.kind.name())

@@ -13,14 +13,21 @@ use crate::variation::Variation;
 const MOST_DEVICES: f64 = 15_000.0;
 /// Fewer messages a second than this take too long to tell a percentile of: fleets are sped up to it.
 const LEAST_PER_S: f64 = 50.0;
-/// Longest absence, and longest return from one, that is measured as it is; longer ones are cut to this.
-const LONGEST_ABSENCE_S: f64 = 10.0;
+/// Longest absence that is measured as it is; longer ones are cut to this.
+const LONGEST_ABSENCE_S: f64 = 5.0;
+/// Longest return from an absence that is measured as it is; longer ones are cut to this.
+const LONGEST_RETURN_S: f64 = 10.0;
 /// Seconds of a measurement without absences.
 const MEASURE_S: f64 = 15.0;
-/// Seconds before devices leave, and after they are back.
-const AROUND_ABSENCE_S: f64 = 8.0;
+/// Seconds at least from the return of the last device to the end of the measurement.
+const SETTLED_S: f64 = 4.0;
+/// Seconds from the end of the measurement for which nobody would leave again.
+const MARGIN_S: f64 = 1.0;
 /// The time in which devices are back where the fleet does not say.
 const BACK_S: f64 = 5.0;
+
+/// Most devices whose answers one client awaits, each by a subscription of its own: NATS takes 655 of a client over MQTT.
+const MOST_ANSWERS: u64 = 500;
 
 /// The longest 99th percentile of latency where a kind of devices does not say.
 const FRESH_WITHIN_NS: u64 = 100_000_000;
@@ -57,12 +64,14 @@ impl Fleet {
         }
         for &change in &step.changes {
             for reliability in step.reliabilities() {
-                let of = step
-                    .candidates
-                    .iter()
-                    .filter(|of| of.reliability == reliability);
+                let of = step.candidates.iter().filter(|of| {
+                    of.reliability == reliability && step.measures(&of.system, change)
+                });
                 let systems: Vec<&str> = of.map(|of| of.system.as_str()).collect();
-                self.write_workload(&mut out, change, reliability, &systems);
+                if !systems.is_empty() {
+                    let absences = self.absences().filter(|_| step.has_absences(change));
+                    self.write_workload(&mut out, (change, absences), reliability, &systems);
+                }
             }
         }
         // Each kind has one: with a criterion for some flows pubgauge's default holds for none.
@@ -96,7 +105,7 @@ impl Fleet {
     fn write_workload(
         &self,
         out: &mut String,
-        change: Variation,
+        (change, absences): (Variation, Option<Absences>),
         reliability: Reliability,
         systems: &[&str],
     ) {
@@ -106,29 +115,36 @@ impl Fleet {
             "[[workload]]\nname = {:?}\nsystems = {systems:?}\nsettings = [{settings:?}]",
             self.workload_name(change, reliability)
         );
-        let _ = writeln!(out, "phases = {{ {} }}\n", self.phases(change));
+        let _ = writeln!(out, "phases = {{ {} }}\n", phases(change, absences));
         for kind in &self.file.devices {
-            self.write_devices(out, kind, change);
+            self.write_devices(out, kind, change, absences);
         }
         for application in &self.file.applications {
             self.write_application(out, application);
         }
     }
 
-    fn phases(&self, change: Variation) -> String {
-        let ready = "ready-within = \"2min\", drain-within = \"30s\"";
-        if change == Variation::Limit {
-            return format!("{ready}, measure = \"5s\", warm-up = \"1s\"");
-        }
-        let absences = self.file.devices.iter().filter_map(|kind| kind.offline);
-        let longest = absences.map(|offline| absence(offline).iter().sum::<f64>());
-        let measure = longest
-            .map(|absent| absent + 2.0 * AROUND_ABSENCE_S)
-            .fold(MEASURE_S, f64::max);
-        format!("{ready}, measure = \"{measure}s\"")
+    /// The times of a measurement in which all kinds that leave do so once; `None` if none does.
+    fn absences(&self) -> Option<Absences> {
+        let kinds = self.file.devices.iter();
+        let each: Vec<[f64; 2]> = kinds.filter_map(|kind| kind.offline).map(absence).collect();
+        let longest = |nth: usize| each.iter().map(|times| times[nth]).fold(0.0, f64::max);
+        let shortest_s = each.iter().map(|times| times[0]).reduce(f64::min)?;
+        // Who was away for the shortest time would leave again first.
+        let online_s = longest(1) + SETTLED_S + MARGIN_S + longest(0) - shortest_s;
+        Some(Absences {
+            online_s,
+            measure_s: 2.0 * online_s + shortest_s - MARGIN_S,
+        })
     }
 
-    fn write_devices(&self, out: &mut String, kind: &DevicesFile, change: Variation) {
+    fn write_devices(
+        &self,
+        out: &mut String,
+        kind: &DevicesFile,
+        change: Variation,
+        absences: Option<Absences>,
+    ) {
         let count = self.devices(kind, change);
         let _ = writeln!(out, "[[workload.flow]]\nname = {:?}", kind.name);
         let _ = writeln!(
@@ -159,11 +175,11 @@ impl Fleet {
             "payload = \"{}B\"",
             self.payload(kind.payload.0, change)
         );
-        if let Some(offline) = kind.offline.filter(|_| change != Variation::Limit) {
+        if let (Some(offline), Some(Absences { online_s, .. })) = (kind.offline, absences) {
             let [away, back] = absence(offline);
             let _ = writeln!(
                 out,
-                "presence = {{ of = \"publishers\", online = \"{AROUND_ABSENCE_S}s\", offline = \"{away}s\", \
+                "presence = {{ of = \"publishers\", online = \"{online_s}s\", offline = \"{away}s\", \
                  back-within = \"{back}s\" }}"
             );
         }
@@ -180,7 +196,12 @@ impl Fleet {
         let _ = writeln!(out, "[[workload.flow]]\nname = \"{}-commands\"", kind.name);
         let _ = writeln!(
             out,
-            "publishers = 1\nsubscribers = {count}\ntopics = {count}"
+            "publishers = {}\nsubscribers = {count}\ntopics = {count}",
+            count.div_ceil(if commands.answered {
+                MOST_ANSWERS
+            } else {
+                count
+            })
         );
         let _ = writeln!(out, "subscribe-as = \"{}-devices\"", kind.name);
         let _ = writeln!(out, "rate = \"{per_s:.6}/s\"");
@@ -286,6 +307,12 @@ impl Fleet {
                 self.headroom()
             ));
         }
+        if self.headroom() > 1.0 && self.absences().is_some() {
+            remarks.push(format!(
+                "{} times the fleet is measured with its absence once, and again with nobody away",
+                self.headroom()
+            ));
+        }
         for kind in &self.file.devices {
             let Some(offline) = kind.offline else {
                 continue;
@@ -316,6 +343,25 @@ impl Fleet {
     }
 }
 
+/// The times of a measurement in which devices leave and come back once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Absences {
+    /// Seconds from the beginning for which all are there, and seconds from a return to the next absence, which the
+    /// measurement does not reach.
+    online_s: f64,
+    /// Seconds of the measurement.
+    measure_s: f64,
+}
+
+fn phases(change: Variation, absences: Option<Absences>) -> String {
+    let ready = "ready-within = \"2min\", drain-within = \"30s\"";
+    if change == Variation::Limit {
+        return format!("{ready}, measure = \"5s\", warm-up = \"1s\"");
+    }
+    let measure_s = absences.map_or(MEASURE_S, |absences| absences.measure_s.max(MEASURE_S));
+    format!("{ready}, measure = \"{measure_s}s\"")
+}
+
 /// How many times as often messages come.
 fn factor_of_rate(change: Variation) -> f64 {
     match change {
@@ -327,7 +373,10 @@ fn factor_of_rate(change: Variation) -> f64 {
 /// Seconds of an absence and of the return from it, as they are measured.
 fn absence(offline: OfflineFile) -> [f64; 2] {
     let back = offline.back_within.map_or(BACK_S, seconds);
-    [seconds(offline.away), back].map(|s| s.min(LONGEST_ABSENCE_S))
+    [
+        seconds(offline.away).min(LONGEST_ABSENCE_S),
+        back.min(LONGEST_RETURN_S),
+    ]
 }
 
 fn seconds(span: pubgauge_quantities::Span) -> f64 {

@@ -1,6 +1,7 @@
 //! `pubgauge advise`: which middleware for a fleet of devices.
 
 mod promises;
+mod stored;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use pubgauge_advice::{Advice, Adviser, Fleet, Stage, StageKind, render};
-use pubgauge_campaign::{Given, SystemsHere};
+use pubgauge_campaign::{Given, Prepared, SystemsHere};
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, print, tell};
 use pubgauge_place::shell::quoted;
 use pubgauge_quantities::shown;
@@ -45,11 +46,12 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         print(&explain(&fleet, &promised));
         return Ok(FINE);
     }
-    check_plan(&fleet, &promised, &here)?;
+    let prepared = check_plan(&fleet, &promised, &here)?;
+    let earlier = stored::run_folders(&args.stored)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let folder = folder(args, &fleet)?;
     let started = now().to_string();
-    stored_json::write(&folder.join("fleet.toml"), &text).map_err(Ending::not_valid)?;
+    stored_json::write(&folder.join(stored::FLEET_FILE), &text).map_err(Ending::not_valid)?;
     let begun = Instant::now();
     let count = shown::so_many(promised.keeping.len() as u64, "system");
     args.output.remark(&format!(
@@ -66,6 +68,11 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         shown.left_out.clone(),
         shown.untried.clone(),
     );
+    if let Some(prepared) = prepared.filter(|_| !earlier.is_empty()) {
+        let runs = stored::read_runs(&earlier, &shown.keeping, &here);
+        let now = stored::systems_now(&prepared, &shown);
+        stored::count(&mut adviser, &now, runs, args.output)?;
+    }
     let mut pace = Pace::default();
     while !stop.load(Relaxed) {
         let left_s = budget_s - begun.elapsed().as_secs_f64();
@@ -82,22 +89,31 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
             choice.server_files.push(name);
         }
     }
-    let page = folder.join("advice.html");
-    stored_json::write(&page, advice_page(&advice, &started, &text)).map_err(Ending::not_valid)?;
-    let json =
-        serde_json::to_string_pretty(&advice).map_err(|e| Ending::not_valid(e.to_string()))?;
-    stored_json::write(&folder.join("advice.json"), format!("{json}\n"))
-        .map_err(Ending::not_valid)?;
+    let page = store(&advice, &folder, &started, &text)?;
     let screen = || {
         let evidence = format!(" Page        {}\n", quoted(&page));
         render(&advice, args.verbose) + &evidence
     };
     args.output.print_result(&advice, screen);
     if stop.load(Relaxed) {
-        tell!("ended by the user: this is the advice from what was measured before");
+        tell!(
+            "ended by the user: this is the advice from what was measured before\n  hint: go on with it: the same command with --stored {}",
+            quoted(&folder)
+        );
         return Ok(NOT_VALID);
     }
     Ok(exit_code(&advice))
+}
+
+/// Writes the page and the file of an advice; returns the path of the page.
+fn store(advice: &Advice, folder: &Path, started: &str, fleet: &str) -> Result<PathBuf, Ending> {
+    let page = folder.join("advice.html");
+    stored_json::write(&page, advice_page(advice, started, fleet)).map_err(Ending::not_valid)?;
+    let json =
+        serde_json::to_string_pretty(advice).map_err(|e| Ending::not_valid(e.to_string()))?;
+    stored_json::write(&folder.join("advice.json"), format!("{json}\n"))
+        .map_err(Ending::not_valid)?;
+    Ok(page)
 }
 
 /// The fleet, and its text.
@@ -262,9 +278,9 @@ fn check_plan(
     fleet: &Fleet,
     promised: &promises::Promised,
     here: &SystemsHere<'_>,
-) -> Result<(), Ending> {
+) -> Result<Option<Prepared>, Ending> {
     let Some(text) = first_study(fleet, promised) else {
-        return Ok(());
+        return Ok(None);
     };
     let study = Study::parse("the study of this fleet", &text, Path::new(""));
     let given = Given {
@@ -279,7 +295,7 @@ fn check_plan(
         repeats: None,
     };
     let planned = pubgauge_campaign::prepare(given, options, here, false);
-    planned.map(|_| ()).map_err(|error| {
+    planned.map(Some).map_err(|error| {
         let Ending { message, code } = ending(error);
         let message = format!("{message}\n  hint: --explain prints the study of this fleet");
         Ending { message, code }

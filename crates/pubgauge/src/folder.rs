@@ -27,7 +27,7 @@ use crate::progress::about;
 use crate::study_run::{Ready, default_folder};
 use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
-pub use runs::{has_runs, one_run, one_run_of, report, studies};
+pub use runs::{folders_below, has_runs, one_run, one_run_of, report, studies};
 use runs::{name_of, of_study, print_studies, write_index};
 
 /// The studies of a folder.

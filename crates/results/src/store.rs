@@ -391,6 +391,18 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     }
 }
 
+/// Reads the study of the run in `dir` with all that its command changed, as a text.
+///
+/// # Errors
+/// [`StoreError::Damaged`] if the file is damaged or has no study.
+pub fn load_study(dir: &Path) -> Result<String, StoreError> {
+    #[derive(Deserialize)]
+    struct Planned {
+        study: String,
+    }
+    read_json::<Planned>(&dir.join(RESOLVED_FILE)).map(|planned| planned.study)
+}
+
 /// The first bytes of every results file.
 #[derive(Deserialize)]
 struct Head {

@@ -45,8 +45,8 @@ pub use catalog::{Catalog, CatalogError};
 pub use counters::{Counting, OwnMemory, SystemCount, SystemCounts};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, with_scheme};
 pub use file::{
-    Deviation, FileError, Install, Maven, Probe, SystemFile, SystemKind, Tunable, TunableScale,
-    UnknownVariant,
+    Deviation, FileError, Install, Maven, Origin, Probe, SystemFile, SystemKind, Tunable,
+    TunableScale, UnknownVariant,
 };
 pub use find::{Installation, Missing, cache_folder, on_path, version};
 pub use instance::{Stopped, kill_everything, stop_everything};

@@ -53,7 +53,7 @@ fn what_differs_from_the_fleet_is_said() {
     let fleet = Fleet::parse("meters.toml", METERS).expect("a fleet");
     let remarks = fleet.remarks().join("\n");
     assert!(
-        remarks.contains("an absence of 8h is measured as one of 10 s"),
+        remarks.contains("an absence of 8h is measured as one of 5 s"),
         "{remarks}"
     );
     assert!(

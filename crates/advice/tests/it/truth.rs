@@ -101,7 +101,8 @@ impl World {
                 results.searches.push(self.search(&system));
                 continue;
             }
-            for &change in &step.changes {
+            let changes = step.changes.iter();
+            for &change in changes.filter(|of| step.measures(&system.name, **of)) {
                 for repeat in 1..=step.repeats {
                     results.trials.push(self.trial(&system, change, repeat));
                 }

@@ -1,5 +1,6 @@
 //! Which systems keep what a fleet asks for: by what they say of themselves, then on the running system.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,9 +24,16 @@ pub struct Promised {
     pub left_out: Vec<LeftOut>,
     /// Systems that could not be tried.
     pub untried: Vec<Undecided>,
+    /// The versions of those that were started, by system.
+    versions: BTreeMap<String, String>,
 }
 
 impl Promised {
+    /// The version of a system that was started, as it says itself.
+    pub fn version(&self, system: &str) -> Option<String> {
+        self.versions.get(system).cloned()
+    }
+
     /// The files of a system's server as it is configured, by names that tell systems apart.
     pub fn configuration(&self, system: &str) -> Vec<(String, String)> {
         let place = self.keeping.iter().position(|one| one.system == system);
@@ -53,6 +61,7 @@ pub fn promised(fleet: &Fleet, here: &SystemsHere<'_>, on: &[String]) -> Result<
         chosen: Vec::new(),
         left_out: Vec::new(),
         untried: Vec::new(),
+        versions: BTreeMap::new(),
     };
     let mut lacking: Vec<(Kind, LeftOut)> = Vec::new();
     let mut all = Vec::new();
@@ -207,24 +216,33 @@ pub fn try_on_running(
         chosen: Vec::new(),
         left_out: promised.left_out,
         untried: Vec::new(),
+        versions: BTreeMap::new(),
     };
     for (candidate, chosen) in promised.keeping.into_iter().zip(promised.chosen) {
         if stop.load(Relaxed) {
             break;
         }
         let promises = fleet.promises(candidate.reliability);
-        let tried = broken(&promises, &chosen, testbed, scratch.path());
+        let tried = show_promises(&promises, &chosen, testbed, scratch.path());
         // A system that was ended meanwhile has shown nothing.
         if stop.load(Relaxed) {
             break;
         }
         match tried {
-            Ok(None) => {
+            Ok(Shown {
+                broken: None,
+                version,
+            }) => {
                 output.remark(&format!("{} keeps what it promises", candidate.system));
+                let version = version.map(|version| (candidate.system.clone(), version));
+                shown.versions.extend(version);
                 shown.keeping.push(candidate);
                 shown.chosen.push(chosen);
             }
-            Ok(Some((promise, because))) => {
+            Ok(Shown {
+                broken: Some((promise, because)),
+                ..
+            }) => {
                 output.remark(&format!(
                     "{}: {}: {because}",
                     candidate.system, promise.because
@@ -248,16 +266,24 @@ pub fn try_on_running(
     Ok(shown)
 }
 
-/// The first promise that a running system does not keep, and how it behaves instead.
+/// The behaviour of a running system.
+struct Shown {
+    /// The first promise that it does not keep, and how it behaves instead.
+    broken: Option<(Promise, String)>,
+    /// Its version, as it says itself.
+    version: Option<String>,
+}
+
+/// Shows promises on the running system.
 ///
 /// # Errors
 /// Why it could not be tried.
-fn broken(
+fn show_promises(
     promises: &[Promise],
     chosen: &Chosen,
     testbed: &Testbed,
     scratch: &Path,
-) -> Result<Option<(Promise, String)>, String> {
+) -> Result<Shown, String> {
     let variant = chosen.variant.as_deref();
     let file = (chosen.file.variant(variant)).map_err(|error| error.to_string())?;
     let started = testbed.start(&chosen.file, variant, scratch);
@@ -271,6 +297,7 @@ fn broken(
         let proof = prove(driver, &target, &file, promise.capability, lifecycle);
         Some((promise.clone(), proof.err()?.to_string()))
     });
+    let version = running.version.clone();
     running.stop();
-    Ok(broken)
+    Ok(Shown { broken, version })
 }

@@ -17,6 +17,7 @@ Examples:
   pubgauge advise meters.toml                   the fleet from a file
   pubgauge advise --devices 5000 --every 30s --payload 120B
   pubgauge advise meters.toml --explain         what would be measured
+  pubgauge advise meters.toml --stored results  with what is known already
 
 The file: docs/advise.md.";
 
@@ -43,6 +44,11 @@ pub struct AdviseArgs {
     /// Folder for studies and results [default: results/FLEET-TIME].
     #[arg(long, value_name = "DIR", help_heading = MEASUREMENT)]
     pub out: Option<PathBuf>,
+    /// Folders with stored runs, or with folders of such, for example that of an earlier advice: their trials count where
+    /// system, version, settings and machine are the same and they carried as much, at most twice as much. What counts is
+    /// not measured again; -v says why the rest does not.
+    #[arg(long, value_name = "DIR", num_args = 1.., help_heading = MEASUREMENT)]
+    pub stored: Vec<PathBuf>,
     /// Print what is asked of systems, which of them promise it, and the study that would be measured; start nothing.
     #[arg(long, help_heading = MEASUREMENT)]
     pub explain: bool,

@@ -25,17 +25,22 @@ pub fn has_runs(dir: &Path) -> bool {
         && (dir.join(super::list::FILE).exists() || !folders(dir).is_empty())
 }
 
-/// The folders below that have a run, by name.
-fn folders(dir: &Path) -> Vec<PathBuf> {
+/// The folders below, by name.
+pub fn folders_below(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    // A link leads out of the folder: what is there is no run of these.
+    // A link leads out of the folder: what is there is none of these.
     let own = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let paths = own.map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = paths
-        .filter(|path| path.join(RESULTS_FILE).exists())
-        .collect();
+    let mut folders: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
     folders.sort();
     folders
+}
+
+/// The folders below that have a run, by name.
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    let below = folders_below(dir).into_iter();
+    below
+        .filter(|path| path.join(RESULTS_FILE).exists())
+        .collect()
 }
 
 /// Checks that a folder is not a folder of several runs.

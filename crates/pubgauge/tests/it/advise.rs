@@ -98,6 +98,22 @@ fn a_fleet_that_cannot_be_is_refused_with_its_place() {
         .exits(3)
         .err;
     assert!(told.contains("cannot be used with"), "{told}");
+    std::fs::create_dir(place.path_to("notes")).expect("a folder");
+    let told = place
+        .run(&[
+            "advise",
+            "meters.toml",
+            "--on",
+            "mosquitto",
+            "--stored",
+            "notes",
+        ])
+        .exits(3)
+        .err;
+    assert!(
+        told.contains("--stored notes: no run is in this folder"),
+        "{told}"
+    );
     // More than this machine can have is said before anything starts.
     place.write("big.toml", FLEET.replace("count = 50", "count = 1000000"));
     let flags = ["advise", "big.toml", "--on", "mosquitto", "--out", "big"];

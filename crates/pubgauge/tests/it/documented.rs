@@ -45,7 +45,9 @@ fn is_study(text: &str) -> bool {
 /// A place with the repository's studies, and the files that the page shows with their names.
 fn place_of(page: &Page) -> Place {
     let place = Place::new();
-    std::os::unix::fs::symlink(repository("studies"), place.path_to("studies")).unwrap();
+    for folder in ["studies", "fleets"] {
+        std::os::unix::fs::symlink(repository(folder), place.path_to(folder)).unwrap();
+    }
     for block in page.blocks().iter().filter(|block| block.kind == "toml") {
         let name = block.above.rsplit('`').nth(1);
         if let Some(name) = name.filter(|name| name.ends_with(".toml") && !name.contains('/')) {
@@ -140,6 +142,49 @@ fn whole_studies_in_the_documentation_can_be_planned() {
         place.is_clean();
     }
     assert!(planned >= 5, "only {planned} studies were planned");
+}
+
+/// What a command of advice would measure first, as it explains it itself; `None` where that takes what a test does not have.
+fn explained(place: &Place, command: &Command) -> Option<String> {
+    let is_advice = command.words.get(1).is_some_and(|verb| verb == "advise");
+    let fleets = command.words.iter().filter(|word| word.ends_with(".toml"));
+    let has_fleets = || fleets.clone().all(|fleet| place.path_to(fleet).exists());
+    if !is_advice || !is_built_for(command) || !has_fleets() {
+        return None;
+    }
+    let mut args: Vec<String> = command.words[1..].to_vec();
+    args.push("--explain".to_owned());
+    let done = place.run(&args);
+    // Not every machine has every system; the rest of the command has been read by then.
+    if done.err.contains("is not on this machine") {
+        return None;
+    }
+    assert_eq!(done.code, 0, "{}: {args:?}\n{}", command.place, done.err);
+    Some(done.out)
+}
+
+#[test]
+fn what_the_documentation_asks_advice_on_can_be_measured() {
+    let (mut asked, mut planned) = (0, 0);
+    for page in pages() {
+        let place = place_of(&page);
+        for command in page.commands("pubgauge") {
+            let Some(out) = explained(&place, &command) else {
+                continue;
+            };
+            asked += 1;
+            let Some((_, study)) = out.split_once("# the study of the first step\n") else {
+                continue;
+            };
+            place.write("first-step.toml", study);
+            let done = place.run(&["plan", "first-step.toml"]);
+            assert_eq!(done.code, 0, "{}\n{}", command.place, done.err);
+            planned += 1;
+        }
+        place.is_clean();
+    }
+    assert!(asked >= 12, "only {asked} commands were explained");
+    assert!(planned >= 8, "only {planned} studies were planned");
 }
 
 /// What takes long.

@@ -6,6 +6,9 @@ use pubgauge_advice::{Advice, Recommendation, WhyOut};
 use super::frame::{self, Document};
 use super::html::{row, table, text};
 
+/// More stored loads that do not count would leave the sheet.
+const MOST_NOT_COUNTED: usize = 6;
+
 /// The page of an advice. One HTML file that needs no other file. `started`: when it was begun, RFC 3339; `fleet`: the text of
 /// the fleet's file.
 pub fn advice_page(advice: &Advice, started: &str, fleet: &str) -> String {
@@ -79,6 +82,11 @@ fn answer(advice: &Advice) -> Markup {
                 p {
                     "More headroom comes first, then less processor time for a message. Systems of one rank are not told apart by "
                     "what was measured."
+                }
+                ul {
+                    @for (systems, words) in advice.evidence_in_words() {
+                        li { (text(format!("{systems}: {words}"))) }
+                    }
                 }
             }
             @if !advice.others.is_empty() {
@@ -160,6 +168,12 @@ fn limits(advice: &Advice) -> Markup {
                 li { "It holds for this machine, these versions and these settings." }
                 @for remark in &advice.remarks { li { (text(remark)) } }
                 @for one in &advice.not_measured { li { "Not measured: " (text(one)) } }
+                @for one in advice.not_counted.iter().take(MOST_NOT_COUNTED) {
+                    li { "Stored, and not counted: " (text(one.describe())) }
+                }
+                @if advice.not_counted.len() > MOST_NOT_COUNTED {
+                    li { "Stored, and not counted: " (advice.not_counted.len() - MOST_NOT_COUNTED) " more, in advice.json." }
+                }
             }
         }
     }

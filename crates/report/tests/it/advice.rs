@@ -1,7 +1,8 @@
 //! The page for a decision: on one sheet, readable, and nothing of a fleet's text runs in it.
 
 use pubgauge_advice::{
-    Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, Variation, WhyOut,
+    Advice, Evidence, EvidenceOf, FORMAT, LeftOut, NotCounted, OtherFleet, Recommendation, Source,
+    Undecided, Variation, WhyOut,
 };
 use pubgauge_conclusions::Carries;
 use pubgauge_driver::Mapping;
@@ -13,6 +14,14 @@ const STARTED: &str = "2026-11-28T10:00:00Z";
 
 const FLEET: &str =
     "name = \"meters\"\n[[devices]]\ncount = 5000\nevery = \"30s\"\npayload = \"120B\"\n";
+
+fn evidence(figure: EvidenceOf, source: Source) -> Evidence {
+    Evidence {
+        figure,
+        source,
+        stored: Vec::new(),
+    }
+}
 
 fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Recommendation {
     Recommendation {
@@ -33,6 +42,11 @@ fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Recommendation {
             native: "QoS 1 published, QoS 1 subscribed".into(),
             ..Mapping::default()
         }],
+        evidence: vec![
+            evidence(EvidenceOf::Fleet, Source::Measured),
+            evidence(EvidenceOf::P99, Source::Measured),
+            evidence(EvidenceOf::Limit, Source::NotMeasured),
+        ],
         server_files: vec![format!("{system}.conf")],
     }
 }
@@ -61,9 +75,11 @@ pub fn sample() -> Advice {
             change: Variation::Rate(10.0),
             system: "mosquitto".into(),
             carries: Carries::Yes,
+            source: Source::Stored,
         }],
         remarks: vec!["readings: an absence of 8h is measured as one of 10 s".into()],
         not_measured: vec!["10 times the devices".into()],
+        not_counted: vec![NotCounted::new("results/older", None, "another kernel")],
     }
 }
 
@@ -83,7 +99,9 @@ fn a_decision_is_on_one_sheet() {
         "12 to 14",
         "12 or more",
         "21.5 ±0.4 us",
-        "10 times as often: mosquitto yes",
+        "10 times as often: mosquitto yes (stored)",
+        "the fleet, p99: measured; the limit: not measured",
+        "results/older: another kernel",
         "QoS 1 published, QoS 1 subscribed",
         "ZeroMQ PUB/SUB has no acknowledgements",
         "an absence of 8h is measured as one of 10 s",

@@ -41,7 +41,66 @@ fn a_small_fleet_is_carried_by_both_and_the_rest_is_left_out_for_time() {
             .expect("TOML")
             .contains("reliability = \"at-least-once\"")
     );
+    assert!(choice["evidence"][0]["source"] == "measured", "{choice:#}");
     // Each step is a run whose page can be opened.
     assert!(place.path_to("advice/1-fleet/report.html").exists());
+    place.is_clean();
+}
+
+#[test]
+fn what_an_earlier_advice_measured_is_not_measured_again() {
+    let place = Place::new();
+    place.write("meters.toml", FLEET);
+    let flags = [
+        "advise",
+        "meters.toml",
+        "--on",
+        "mosquitto",
+        "--budget",
+        "45s",
+        "--json",
+        "--out",
+    ];
+    let with = |more: &[&'static str]| -> Vec<&'static str> { [&flags[..], more].concat() };
+    std::fs::create_dir_all(place.path_to("results/broken")).expect("folders");
+    place.run(&with(&["results/first"])).exits(0);
+    // A damaged run among them is told, and no more.
+    place.write("results/broken/results.json", "{ \"format\": ");
+    let more = ["second", "--stored", "results"];
+    let done = place.run(&with(&more)).exits(0);
+    let advice: Value = serde_json::from_str(&done.out).expect("JSON");
+    let evidence = advice["choices"][0]["evidence"]
+        .as_array()
+        .expect("evidence");
+    assert_eq!(evidence[0]["figure"], "fleet");
+    let source = evidence[0]["source"].as_str().expect("a source");
+    assert!(
+        ["stored", "measured-and-stored"].contains(&source),
+        "{advice:#}"
+    );
+    let folder = evidence[0]["stored"][0]["folder"]
+        .as_str()
+        .expect("a folder");
+    assert!(folder.starts_with("results/first/"), "{advice:#}");
+    assert!(!place.path_to("second/1-fleet").exists());
+    let told = advice["not_counted"]
+        .as_array()
+        .expect("what does not count");
+    assert!(
+        told.iter().any(|one| one["folder"] == "results/broken"),
+        "{advice:#}"
+    );
+    // Another fleet is measured.
+    place.write("other.toml", FLEET.replace("count = 50", "count = 120"));
+    let mut other = with(&["third", "--stored", "results/first"]);
+    other[1] = "other.toml";
+    let done = place.run(&other).exits(0);
+    let advice: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert!(place.path_to("third/1-fleet").exists());
+    let because = advice["not_counted"].to_string();
+    assert!(
+        because.contains("less than half") || because.contains("a smaller load"),
+        "{advice:#}"
+    );
     place.is_clean();
 }
