@@ -23,6 +23,7 @@ mod repeats;
 pub mod sizes;
 mod systems_here;
 pub mod tuning;
+mod wills;
 
 pub use campaign::{Campaign, Note, Watch, judge};
 pub use client::{ClientOptions, MOST_PROCESSES};

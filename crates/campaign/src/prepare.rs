@@ -17,7 +17,7 @@ use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{SystemKind, Testbed};
 
 use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
-use crate::{capacity, contents, hosts, identities, late, networks, pairs, sizes};
+use crate::{capacity, contents, hosts, identities, late, networks, pairs, sizes, wills};
 
 /// A study as given.
 pub struct Given {
@@ -89,6 +89,7 @@ pub fn prepare(
     plan.notes.extend(contents::remarks(&plan, &systems));
     plan.notes.extend(identities::remarks(&plan, &systems));
     plan.notes.extend(late::remarks(&plan));
+    plan.notes.extend(wills::remarks(&plan));
     plan.notes.extend(pairs::compared(&plan)?);
     Ok(Prepared {
         given: given.text,
@@ -366,7 +367,8 @@ fn refused_slow(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let of_devices = refused_presence(trial, chosen)
         .or_else(|| refused_slow(trial, chosen))
-        .or_else(|| late::refused(trial, chosen));
+        .or_else(|| late::refused(trial, chosen))
+        .or_else(|| wills::refused(trial, chosen));
     if of_devices.is_some() {
         return of_devices;
     }

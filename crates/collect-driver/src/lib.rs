@@ -14,7 +14,7 @@ mod told;
 
 use pubgauge_driver::{
     Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
-    Scheme, Settings, Subscription, Target, Traits, Unsupported, accepted,
+    Scheme, Settings, Subscription, Target, Traits, Unsupported, Will, accepted,
 };
 use pubgauge_driver_mqtt::{MqttDriver, SubscriberTerms};
 
@@ -77,6 +77,14 @@ impl Driver for CollectDriver {
             return Carries::default();
         }
         MqttDriver.carries(&asked.rest, target)
+    }
+
+    fn check_will(&self, settings: &Settings, target: &Target, will: &Will) -> Result<(), String> {
+        let asked = Asked::read(settings);
+        if asked.collects() {
+            return Err("a collector has no last will".into());
+        }
+        MqttDriver.check_will(&asked.rest, target, will)
     }
 
     fn bounds_reading(&self, settings: &Settings) -> Result<(), String> {

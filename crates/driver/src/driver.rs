@@ -8,6 +8,7 @@ use crate::login::Identification;
 use crate::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Subscription, Target, Traits};
 use crate::settings::{Mapping, MessagingPattern, Settings, Unsupported};
 use crate::travel::Carries;
+use crate::will::Will;
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
 pub trait Driver: Send + Sync {
@@ -123,6 +124,16 @@ pub trait Driver: Send + Sync {
     fn bounds_reading(&self, settings: &Settings) -> Result<(), String> {
         let _ = settings;
         Err("its driver cannot stop reading from one client's connection".into())
+    }
+
+    /// Whether a client of a system like `target` can have this last will under `settings`; pure, like [`Driver::resolve`].
+    /// The default: it cannot.
+    ///
+    /// # Errors
+    /// Why not, and what would do instead.
+    fn check_will(&self, settings: &Settings, target: &Target, will: &Will) -> Result<(), String> {
+        let _ = (settings, target, will);
+        Err("its clients have no last will: nobody is told when one of them is gone".into())
     }
 
     /// How clients of a system like `target` reach each other; through a server by default.

@@ -171,6 +171,29 @@ impl Header {
     }
 }
 
+/// The check of what is no message, in the place of a message's: all of its bits are others.
+fn check_of_other(w0: u64, w1: u64) -> u64 {
+    check(w0, w1) ^ CHECK_BITS
+}
+
+/// Two words in place of a header, of which the first has at most 48 bits, with the trial's mark. [`Header::decode`] takes
+/// them for no message.
+pub(crate) fn seal([w0, w1]: [u64; 2], mark: Mark) -> [u8; HEADER_LEN] {
+    let w0 = w0 | check_of_other(w0, w1) << CHECK_AT;
+    let mut out = [0; HEADER_LEN];
+    out[..8].copy_from_slice(&(w0 ^ mark.0[0]).to_le_bytes());
+    out[8..].copy_from_slice(&(w1 ^ mark.0[1]).to_le_bytes());
+    out
+}
+
+/// The inverse of [`seal`]; `None` if the check does not fit with `mark`.
+pub(crate) fn unseal(head: &[u8; HEADER_LEN], mark: Mark) -> Option<[u64; 2]> {
+    let [w0, w1] = [&head[..8], &head[8..]].map(|half| half.try_into().map(u64::from_le_bytes));
+    let (w0, w1) = (w0.ok()? ^ mark.0[0], w1.ok()? ^ mark.0[1]);
+    let sealed = w0 >> CHECK_AT & CHECK_BITS == check_of_other(w0, w1);
+    sealed.then_some([w0 & !(CHECK_BITS << CHECK_AT), w1])
+}
+
 /// Packs a span into 16 bits: 11 bits of mantissa with a hidden one, 5 of exponent. Exact below
 /// 4096 ns, within one part in 4096 up to 73 minutes, saturating above.
 #[inline]

@@ -27,6 +27,7 @@ pub mod share;
 mod shortened;
 pub mod topic;
 pub mod travel;
+mod will;
 
 pub use address::{
     Encryption, Scheme, addresses, is_host, is_on_loopback, percent_decode, split_zone,
@@ -48,7 +49,7 @@ pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
     FleetConfig, InProcessSystem, KEY_PASSPHRASE_VARIABLE, OnNetwork, PASSWORD_VARIABLE, Publish,
-    Refusal, Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
+    Refusal, Subscription, Target, Tls, TopicId, Traits, WireBytes,
 };
 pub use secret::Secret;
 pub use settings::{
@@ -58,3 +59,4 @@ pub use settings::{
 pub use shortened::shortened;
 pub use topic::TopicMatch;
 pub use travel::{Carries, Travel};
+pub use will::{Will, WillStamp};

@@ -19,6 +19,7 @@ use crate::secret::Secret;
 use crate::settings::{Mapping, Settings};
 use crate::shortened::shortened;
 use crate::travel::Travel;
+use crate::will::Will;
 
 /// How a system behaves, for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,17 +242,6 @@ impl ClientSpec {
             )),
         }
     }
-}
-
-/// A last will.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Will {
-    /// Topic to publish to.
-    pub topic: String,
-    /// The message to publish.
-    pub payload: Vec<u8>,
-    /// Whether the system keeps it as the topic's last value.
-    pub retain: bool,
 }
 
 /// The messages that a client wants to receive. Filters use `/` between levels, `+` for one level and `#` for
@@ -530,6 +520,15 @@ pub trait Fleet {
     /// # Errors
     /// As [`Fleet::connect`].
     fn reconnect(&mut self, client: ClientId) -> Result<(), DriverError>;
+
+    /// Replaces the payload of a client's will, from its next connection on.
+    ///
+    /// # Errors
+    /// A client without a will; a system whose clients have none, which is the default.
+    fn renew_will(&mut self, client: ClientId, payload: Vec<u8>) -> Result<(), DriverError> {
+        let _ = payload;
+        Err(DriverError::new(format!("client {} has no will", client.0)))
+    }
 
     /// Messages accepted but not yet given to the system or not yet acknowledged.
     fn unsettled(&self) -> u64;

@@ -173,6 +173,9 @@ impl Brief {
             sizes.push(size);
             checked.push(!contents);
         }
+        let wills = workload.devices.iter().flat_map(|device| &device.will);
+        let largest = wills.map(|will| will.bytes as usize).max();
+        max_payload = max_payload.max(largest.unwrap_or(0));
         let audience = Audience::new(&workload)?;
         let streams = audience.streams.len() as u32;
         if streams > MAX_STREAMS {

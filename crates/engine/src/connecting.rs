@@ -118,8 +118,14 @@ impl Connections {
     }
 
     /// A client is connected, for the first time or `again`. The system's answer was read at `read`, or at an unknown time
-    /// before `now`.
-    pub fn note_connection(&mut self, client: ClientId, again: bool, read: Nanos, now: Nanos) {
+    /// before `now`. Returns when its attempt began, and when it was made.
+    pub fn note_connection(
+        &mut self,
+        client: ClientId,
+        again: bool,
+        read: Nanos,
+        now: Nanos,
+    ) -> (Nanos, Nanos) {
         let begun = self.begun.get(client.0 as usize).copied().unwrap_or(now);
         let at = if read >= begun { read } else { now };
         let times = if again {
@@ -130,6 +136,7 @@ impl Connections {
         };
         let took = at.saturating_sub(begun).max(1);
         times.get_or_insert_with(histogram).saturating_record(took);
+        (begun, at)
     }
 
     /// The system turned a client away.

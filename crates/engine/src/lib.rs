@@ -35,5 +35,6 @@ mod slow;
 pub mod times;
 pub mod timetable;
 pub mod usage;
+mod wills;
 mod window;
 pub mod worker;

@@ -34,6 +34,9 @@ pub struct LiveCounters {
     pub stopped: bool,
     /// It sends and awaits sentinels that close their streams.
     pub closing: bool,
+    /// Until when wills of its clients may come, once it has stopped, by its clock; 0 if none may.
+    #[serde(default)]
+    pub wills_until: u64,
 }
 
 /// The counts of one worker of one flow.
@@ -94,6 +97,8 @@ pub struct Live {
     pub unacknowledged: u64,
     /// Answers to measured questions that have not come.
     pub unanswered: u64,
+    /// Until when wills may come, once all have stopped, clock time; 0 if none may.
+    pub wills_until: u64,
     /// Latency; `None` before the end of the first interval.
     pub latency: Option<LatencyLive>,
     /// Threads that work for each side, library threads included.
@@ -138,6 +143,7 @@ impl Live {
             live.received += worker.received;
             live.repeated += worker.repeated;
             live.silence = live.silence.max(worker.silence);
+            live.wills_until = live.wills_until.max(worker.wills_until);
             let unacknowledged: u64 = worker.flows.iter().map(|flow| flow.unacknowledged).sum();
             live.unacknowledged += unacknowledged.min(worker.unsettled);
             for flow in &worker.flows {

@@ -6,6 +6,7 @@ mod events;
 mod late;
 mod slow;
 mod under_way;
+mod wills;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::series::{Cuts, Passed, Totals};
 use crate::slow::SlowLog;
 use crate::times::Measure;
 use crate::timetable::Timetable;
+use crate::wills::HeardWills;
 use crate::window::Progress;
 use bodies::Bodies;
 
@@ -122,6 +124,7 @@ pub struct Receiving {
     any_apart: bool,
     pub(crate) slow: SlowLog,
     late: LateLog,
+    wills: HeardWills,
     /// Acknowledgements by client, where clients come and go.
     answers: Vec<u64>,
     /// Arrival time of what is being reported, since the epoch.
@@ -379,6 +382,7 @@ impl Receiving {
             context.settings.get(settings).and_then(|s| s.last_value) == Some(true)
         };
         let late = LateLog::new(&brief, parties.iter().map(|member| member.party), keeps);
+        let watchers = brief.workload.will_watchers().devices();
         let apart = |device: &u32| brief.takes(*device).or(brief.late(*device)).is_some();
         let mut receiving = Receiving {
             brief: brief.clone(),
@@ -397,6 +401,11 @@ impl Receiving {
             any_apart: devices.iter().any(apart),
             slow: SlowLog::default(),
             late,
+            wills: HeardWills::new(
+                devices
+                    .iter()
+                    .map(|device| (*device, watchers.contains(device))),
+            ),
             answers: vec![0; brief.counted_clients(assignment)],
             progress: Progress::default(),
             now: 0,
@@ -434,6 +443,11 @@ impl Receiving {
         let parties = brief.audience.parties.as_slice();
         receiving.await_sentinels(0, |member| !parties[member.party as usize].is_late());
         receiving
+    }
+
+    /// The wills that came to its clients.
+    pub(crate) fn heard_wills(&mut self) -> &mut HeardWills {
+        &mut self.wills
     }
 
     /// Awaits a sentinel on each stream of each party for which `wanted` holds, sent at `from`

@@ -18,6 +18,7 @@ use crate::parts::FlowParts;
 use crate::series::Totals;
 pub use crate::slow::{SlowParty, SlowRecording};
 use crate::usage::Usage;
+pub use crate::wills::{ConnectionEnd, HowEnded, WillDelivery, WillRecording};
 
 /// The observations of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +93,8 @@ pub struct Recording {
     pub slow: SlowRecording,
     /// Its late subscribers.
     pub late: LateRecording,
+    /// Last wills, of its clients and to its subscribers.
+    pub wills: WillRecording,
     /// Failures of its clients, each once, in order; at most [`crate::failures::Failures::MOST`].
     pub failures: Vec<ClientFailure>,
     /// Failures beyond these.
@@ -299,6 +302,7 @@ pub(crate) mod tests {
             presence: PresenceRecording::default(),
             slow: SlowRecording::default(),
             late: LateRecording::default(),
+            wills: WillRecording::default(),
             failures: Vec::new(),
             more_failures: 0,
         }

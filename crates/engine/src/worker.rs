@@ -4,6 +4,7 @@ pub mod clients;
 mod late;
 mod presence;
 mod slow;
+mod wills;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -37,6 +38,7 @@ use crate::sending::Sending;
 use crate::series::add_up;
 use crate::timetable::{NAP, Timetable};
 use crate::usage::{Usage, UsageReading, threads};
+use crate::wills::WillLog;
 
 /// How often a worker reports what it has counted.
 const TOLD_EVERY: Nanos = 10_000_000;
@@ -136,6 +138,7 @@ pub struct Worker {
     presences: Presences,
     slow: SlowClients,
     late: LateClients,
+    wills: WillLog,
     made: u64,
     lost: u64,
     remade: u64,
@@ -194,6 +197,11 @@ impl Worker {
         let ready_within = context.brief.workload.phases.ready_within;
         let late = assignment.devices.iter();
         let late = LateClients::new(late.map(|device| context.brief.late(*device).is_some()));
+        let of_devices = assignment.devices.iter().map(|device| {
+            let described = &context.brief.workload.devices[*device as usize];
+            (*device, described.will.as_deref())
+        });
+        let wills = WillLog::new(of_devices);
         let mut devices = assignment.devices.iter();
         let slow = devices.any(|device| context.brief.takes(*device).is_some());
         Ok(Worker {
@@ -236,6 +244,7 @@ impl Worker {
             presences: Presences::default(),
             slow: SlowClients::new(slow),
             late,
+            wills,
             made: 0,
             lost: 0,
             remade: 0,
@@ -269,7 +278,7 @@ impl Worker {
             if at <= now {
                 self.reconnects.pop_front();
                 self.connections.begin(client, now);
-                if let Err(error) = self.fleet.reconnect(client) {
+                if let Err(error) = self.reconnect(client) {
                     self.note(FailureKind::Other, None, error.into());
                 }
             } else {
@@ -340,6 +349,9 @@ impl Worker {
         counters.connected = self.connected;
         counters.lost = self.lost;
         counters.stopped = self.stopped;
+        if self.stopped {
+            counters.wills_until = self.wills.awaited_until();
+        }
         counters.unsettled = self.fleet.unsettled();
         self.sending.count(counters);
         self.receiving.count(counters);
@@ -585,6 +597,7 @@ impl Worker {
         let parties = self.receiving.finish_parties(&missed);
         let slow = self.receiving.finish_slow();
         let late = self.receiving.finish_late(&missed);
+        let wills = self.wills.finish(self.receiving.heard_wills());
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
@@ -626,6 +639,7 @@ impl Worker {
             presence: self.receiving.finish_presence(),
             slow,
             late,
+            wills,
             failures: failures.each,
             more_failures: failures.more,
         };

@@ -8,7 +8,7 @@
 //! - [`claim`], [`comparison`], [`search`], [`studies`]: outcomes of claims, comparisons, searches, several studies.
 //! - [`on_request`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages; [`party`]: subscribers and groups, the worst of which are named;
-//!   [`slow`]: slow subscribers; [`late`]: late ones.
+//!   [`slow`]: slow subscribers; [`late`]: late ones; [`wills`]: last wills.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`network`]: traffic of emulated networks; [`processors`]: how many there are; [`processor_shares`]: shares of them.
 //! - [`recording`]: recordings that claims are judged by, day by day.
@@ -42,6 +42,7 @@ pub mod studies;
 mod syscalls;
 mod traffic;
 mod unit;
+pub mod wills;
 pub mod window;
 mod window_figures;
 

@@ -81,6 +81,12 @@ pub trait Protocol: Sized {
     /// Names what the protocol cannot have: a name, a will.
     fn client(&mut self, spec: &ClientSpec) -> Result<Self::Client, DriverError>;
 
+    /// Replaces the payload of a client's will, from its next connection on; false if it has none.
+    fn renew_will(&mut self, client: &mut Self::Client, payload: Vec<u8>) -> bool {
+        let _ = (client, payload);
+        false
+    }
+
     /// The name that the server's certificate must have at one of the fleet's endpoints; the
     /// endpoint's host by default.
     fn server_name<'a>(&'a self, _place: usize, endpoint: &'a Endpoint) -> &'a str {

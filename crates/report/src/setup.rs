@@ -4,6 +4,7 @@ use pubgauge_figures::figure::figure;
 use pubgauge_figures::group::extremes;
 use pubgauge_figures::late::LateFigures;
 use pubgauge_figures::slow::SlowFigures;
+use pubgauge_figures::wills::WillFigures;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 
@@ -217,6 +218,78 @@ pub(crate) fn comings_and_goings(cell: &Cell<'_>) -> Option<String> {
         said.push(format!(
             "{messages} messages fell due while their publisher was away"
         ));
+    }
+    Some(format!("{}: {}", cell.label, said.join("; ")))
+}
+
+/// The wills of devices that came and went, means over a cell's trials; `None` where none has one.
+pub(crate) fn wills(cell: &Cell<'_>) -> Option<String> {
+    let all = || cell.trials.iter().filter_map(|t| t.wills.as_ref());
+    all().next()?;
+    let of = |value: fn(&WillFigures) -> u64| mean(all().map(|wills| value(wills) as f64));
+    let some = |value| of(value).filter(|count| *count > 0.0).map(shown::number);
+    let time = |name: &str| {
+        let each = cell.trials.iter().filter_map(|t| figure(t, None, name));
+        mean(each).map(shown::time)
+    };
+    let mut said = Vec::new();
+    if of(|wills| wills.cut)? > 0.0 {
+        said.push(format!(
+            "of {} wills that were due for connections that were cut, {} came",
+            shown::number(of(|wills| wills.due)?),
+            shown::number(of(|wills| wills.published)?),
+        ));
+    }
+    let times = ["p50", "p99", "max"].map(|of| time(&format!("will-time.{of}")));
+    said.extend(match times {
+        [Some(p50), Some(p99), _] => Some(format!("within {p50} (median), {p99} (p99)")),
+        [Some(p50), None, Some(most)] => Some(format!("within {p50} (median), {most} at most")),
+        _ => None,
+    });
+    let further = [
+        (
+            some(WillFigures::deliveries_missing),
+            "of their deliveries did not come",
+        ),
+        (
+            some(|wills| wills.duplicated),
+            "deliveries of wills were repeated",
+        ),
+        (
+            some(|wills| wills.averted),
+            "devices were back before their will was due",
+        ),
+        (
+            some(|wills| wills.undecided),
+            "cuts were too near to the end of a delay, or of the trial, to tell",
+        ),
+        (some(|wills| wills.needless), "wills came that were not due"),
+        (
+            some(|wills| wills.after_loss),
+            "wills came for connections that were lost",
+        ),
+    ];
+    said.extend(
+        further
+            .into_iter()
+            .filter_map(|(count, what)| Some(format!("{} {what}", count?))),
+    );
+    let in_order = of(|wills| wills.in_order)?;
+    if in_order > 0.0 {
+        said.push(match of(|wills| wills.after_disconnect)? {
+            0.0 => format!(
+                "none came for {} connections that ended in order",
+                shown::number(in_order)
+            ),
+            came => format!(
+                "{} came for {} connections that ended in order",
+                shown::number(came),
+                shown::number(in_order)
+            ),
+        });
+    }
+    if said.is_empty() {
+        said.push("no connection of a device with a will ended".into());
     }
     Some(format!("{}: {}", cell.label, said.join("; ")))
 }

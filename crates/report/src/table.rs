@@ -254,6 +254,7 @@ pub(crate) fn sentences(results: &Results, workload: &WorkloadCells<'_>) -> Vec<
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::slow_subscribers))
         .chain(cells().filter_map(setup::late_subscribers))
+        .chain(cells().filter_map(setup::wills))
         .chain(cells().filter_map(setup::groups))
         .chain(device_cost::sentences(workload));
     sentences.collect()

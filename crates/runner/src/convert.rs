@@ -26,7 +26,7 @@ use crate::messages::{messages, shortfall};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::record_sums::{RecordSums, questions};
-use crate::{answers, bursts, failures, groups, late, parties, series, slow, windows};
+use crate::{answers, bursts, failures, groups, late, parties, series, slow, wills, windows};
 
 const SECOND: f64 = 1e9;
 
@@ -121,6 +121,7 @@ pub fn trial(
         presence: sums.presence(),
         slow: slow::of_trial(&sums),
         late: late::of_trial(&sums),
+        wills: wills::of_trial(&sums, clocks.one_way.is_none()),
         interruptions: sums.interruptions(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,

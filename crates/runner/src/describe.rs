@@ -39,6 +39,9 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
     if workload.flows.iter().any(|f| f.presence.is_some()) {
         arrivals.push_str(", devices come and go");
     }
+    if workload.has_wills() {
+        arrivals.push_str(", with wills");
+    }
     arrivals.extend(slow(workload).map(|slow| format!(", {slow}")));
     arrivals.extend(late(workload).map(|late| format!(", {late}")));
     WorkloadInfo {

@@ -36,6 +36,7 @@ mod slow;
 mod started_trial;
 pub mod trial;
 pub mod tuning;
+mod wills;
 mod windows;
 pub mod worker_thread;
 mod workers_place;

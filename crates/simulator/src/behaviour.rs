@@ -105,6 +105,14 @@ pub struct Behaviour {
     pub history: usize,
     /// Time between the messages that the system has kept for whoever subscribes, last values or stored ones, nanoseconds.
     pub kept_every_ns: Nanos,
+    /// Time from the end of a connection to its will, beside the will's delay, nanoseconds.
+    pub will_after_ns: Nanos,
+    /// Probability that a will is not published.
+    pub will_loss: f64,
+    /// Probability that a will is published for a connection that ended in order.
+    pub wills_in_order: f64,
+    /// Wills with a delay are published although their client is back before it has passed.
+    pub wills_despite_return: bool,
     /// Clients that are refused, by name.
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
@@ -294,6 +302,10 @@ impl Default for Behaviour {
             keeps_none_of: Vec::new(),
             history: 0,
             kept_every_ns: 0,
+            will_after_ns: 0,
+            will_loss: 0.0,
+            wills_in_order: 0.0,
+            wills_despite_return: false,
             refuses: Vec::new(),
             starves: Vec::new(),
             silences: Vec::new(),

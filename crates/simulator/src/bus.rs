@@ -1,6 +1,7 @@
 //! The simulated system itself: queues, random draws and the record of what happened.
 
 mod stored;
+mod wills;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -11,6 +12,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
 use self::stored::Stored;
+use self::wills::PendingWill;
+pub use self::wills::WillTruth;
 use super::behaviour::{Behaviour, WhenFull};
 use pubgauge_driver::Travel;
 use pubgauge_driver::clock::{Clock, Nanos};
@@ -39,6 +42,8 @@ pub struct TruthRecord {
     pub carried: Option<Arc<Carried>>,
     /// It was kept as its topic's last value, and delivered as that.
     pub last_value: bool,
+    /// Whose will it is, if it is one; it was published at [`TruthRecord::published_at`].
+    pub will: Option<WillTruth>,
 }
 
 /// A message whose header travels beside its payload.
@@ -86,6 +91,8 @@ pub(super) struct Inner {
     last_delivery: HashMap<(usize, u32, u32), Nanos>,
     /// The messages of each topic that are kept for whoever subscribes later.
     stored: BTreeMap<String, Stored>,
+    /// Wills that are not published yet.
+    pending_wills: Vec<PendingWill>,
     busy_until: Nanos,
     inside: usize,
     order: u64,
@@ -174,6 +181,7 @@ impl Bus {
                 waiting: HashMap::new(),
                 last_delivery: HashMap::new(),
                 stored: BTreeMap::new(),
+                pending_wills: Vec::new(),
                 busy_until: 0,
                 inside: 0,
                 order: 0,
@@ -550,6 +558,7 @@ impl Inner {
             turn: 0,
             carried: None,
             last_value: false,
+            will: None,
         });
         truth.len() - 1
     }
@@ -563,6 +572,7 @@ impl Inner {
 
     /// The next parcel of `fleet` that is due at `now`.
     pub(super) fn take_due(&mut self, fleet: usize, now: Nanos) -> Option<Parcel> {
+        self.publish_wills(now);
         let heap = &mut self.fleets[fleet];
         if heap.peek()?.0.due > now {
             return None;
@@ -618,7 +628,9 @@ impl Inner {
     }
 
     pub(super) fn next_due(&self, fleet: usize) -> Option<Nanos> {
-        self.fleets[fleet].peek().map(|p| p.0.due)
+        let wills = self.pending_wills.iter().map(|will| will.due);
+        let parcel = self.fleets[fleet].peek().map(|p| p.0.due);
+        wills.chain(parcel).min()
     }
 }
 

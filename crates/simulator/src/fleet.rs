@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::behaviour::Behaviour;
-use super::bus::{Bus, BusContent, Parcel, Sent};
+use super::bus::{Bus, BusContent, Parcel, Sent, WillTruth};
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
 use pubgauge_driver::resource::Resource;
@@ -13,7 +13,7 @@ use pubgauge_driver::seam::{
     Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet, FleetConfig,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
-use pubgauge_driver::{Grant, Session, Travel};
+use pubgauge_driver::{Grant, Session, Travel, Will};
 
 pub(super) struct SimulatedFleet {
     bus: Arc<Bus>,
@@ -58,6 +58,7 @@ struct ClientState {
     falls_at: Option<Nanos>,
     /// When the system stops reading from it.
     unread_from: Option<Nanos>,
+    will: Option<Will>,
 }
 
 impl SimulatedFleet {
@@ -120,8 +121,23 @@ impl SimulatedFleet {
         }
     }
 
+    /// Publishes the will of a client whose connection has ended, if it has one and that is how it ended.
+    fn leave_will(&self, client: ClientId, in_order: bool) {
+        let state = &self.clients[client.0 as usize];
+        if let Some(will) = &state.will {
+            let truth = WillTruth {
+                of: state.name.clone(),
+                ended_at: self.bus.clock.now(),
+                in_order,
+            };
+            let whose = (self.mine, client.0);
+            self.bus.end_with_will(whose, will, truth, self.durable);
+        }
+    }
+
     /// Ends the connection of a client that has said that it leaves.
     fn end_connection(&mut self, client: ClientId) {
+        self.leave_will(client, true);
         self.bus.leave(self.mine, client.0, self.durable);
         self.changes.push_back((client, Change::Closed));
     }
@@ -141,6 +157,7 @@ impl SimulatedFleet {
         } else {
             let session_present = self.durable && state.known;
             (state.up, state.known) = (true, true);
+            self.bus.avert_will(self.mine, client.0);
             if session_present {
                 self.bus.resume(self.mine, client.0);
             }
@@ -153,16 +170,21 @@ impl SimulatedFleet {
     }
 
     fn fall_due(&mut self, now: Nanos) {
+        let mut fallen = Vec::new();
         for (index, client) in self.clients.iter_mut().enumerate() {
             if client.up && client.falls_at.is_some_and(|at| at <= now) {
                 (client.up, client.bound) = (false, None);
                 client.falls_at = None;
+                fallen.push(ClientId(index as u32));
                 self.bus.forget(self.mine, index as u32);
                 self.changes.push_back((
                     ClientId(index as u32),
                     Change::Failed("the simulated system closed the connection".into()),
                 ));
             }
+        }
+        for client in fallen {
+            self.leave_will(client, false);
         }
     }
 
@@ -227,6 +249,7 @@ impl SimulatedFleet {
         let state = &mut self.clients[client.0 as usize];
         (state.up, state.bound) = (false, None);
         self.awaited.remove(&client.0);
+        self.leave_will(client, false);
         self.bus.leave(self.mine, client.0, false);
         let why = "the simulated system closed the connection: it is too slow";
         self.changes.push_back((client, Change::Failed(why.into())));
@@ -355,6 +378,7 @@ impl Fleet for SimulatedFleet {
             outstanding: 0,
             falls_at,
             unread_from,
+            will: client.will.clone(),
         });
         self.log_in(id);
         Ok(id)
@@ -519,11 +543,19 @@ impl Fleet for SimulatedFleet {
     fn abort(&mut self, client: ClientId) {
         let state = &mut self.clients[client.0 as usize];
         (state.up, state.bound) = (false, None);
+        self.leave_will(client, false);
         self.bus.leave(self.mine, client.0, self.durable);
     }
 
     fn reconnect(&mut self, client: ClientId) -> Result<(), DriverError> {
         self.log_in(client);
+        Ok(())
+    }
+
+    fn renew_will(&mut self, client: ClientId, payload: Vec<u8>) -> Result<(), DriverError> {
+        if let Some(will) = &mut self.clients[client.0 as usize].will {
+            will.payload = payload;
+        }
         Ok(())
     }
 

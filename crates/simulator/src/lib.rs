@@ -12,14 +12,14 @@ mod truth;
 use std::sync::Arc;
 
 pub use behaviour::{Behaviour, Pauses, Waiting, WhenFull};
-pub use bus::{Bus, Carried, TruthRecord};
+pub use bus::{Bus, Carried, TruthRecord, WillTruth};
 pub use truth::Truth;
 
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Mark;
 use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
-use pubgauge_driver::{Carries, Driver, NativeSettings, Resolution};
+use pubgauge_driver::{Carries, Driver, NativeSettings, Resolution, Will};
 
 static NATIVE: NativeSettings<Behaviour> = NativeSettings::for_driver(SimulatedDriver::NAME);
 
@@ -105,6 +105,10 @@ impl Driver for SimulatedDriver {
     }
 
     fn bounds_reading(&self, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn check_will(&self, _: &Settings, _: &Target, _: &Will) -> Result<(), String> {
         Ok(())
     }
 

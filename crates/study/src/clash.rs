@@ -13,8 +13,7 @@ pub(crate) struct Clash {
 impl Clash {
     /// Points into the workload if the key is set there.
     pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
-        let own = &file.workload[nth].topology;
-        if own.brokers.is_some() || own.cluster.is_some() {
+        if file.workload[nth].topology.is_given() {
             let place = ["workload".to_owned(), nth.to_string()];
             self.path.splice(0..0, place);
         }

@@ -47,7 +47,7 @@ pub use self::late::LateFile;
 pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
-pub use self::presence::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRange};
+pub use self::presence::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRange, WillFile};
 pub use self::rate::{DailyFile, Level, RampFile, RateFile, StepFile, VaryingRate};
 pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
@@ -58,6 +58,9 @@ pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
 pub use self::trace::TraceFile;
 pub use self::workload::WorkloadFile;
+
+/// Keys below which other files than the study's, or variables of the environment, are named.
+pub(crate) const READING_KEYS: [&str; 2] = ["trace", "identities"];
 
 /// One question, put to several systems.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

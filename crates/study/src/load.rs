@@ -158,8 +158,8 @@ impl OpenLoad {
         if !found.is_empty() {
             return Err(study.clashed(&tree, &found));
         }
-        let cluster = own.is_cluster(&file.topology);
-        let over = placing::first_unplaceable(&workload.into(), once(brokers), cluster);
+        let topology = own.topology.merge_over(&file.topology);
+        let over = placing::first_unplaceable(&workload.into(), once(brokers), &topology);
         let over =
             over.map_err(|clash| study.clashed(&tree, &[clash.of_workload(&file, index)]))?;
         Ok(over[&brokers].clone())

@@ -7,6 +7,7 @@ use pubgauge_driver::addresses;
 use pubgauge_workload::{Audience, PlacementError, Workload};
 
 use crate::clash::Clash;
+use crate::file::TopologyFile;
 use crate::known::KnownSystems;
 
 /// The number of brokers of a system: as many as the study asks for (`asked`), else as many as run
@@ -22,15 +23,16 @@ pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &KnownSystems)
     asked.unwrap_or_else(running)
 }
 
-/// A workload over each of these numbers of brokers, which may be nodes of one `cluster`.
+/// A workload over each of these numbers of brokers.
 ///
 /// # Errors
 /// The first number over which it cannot be placed.
 pub(crate) fn first_unplaceable(
     workload: &Arc<Workload>,
     counts: impl Iterator<Item = u32>,
-    cluster: bool,
+    topology: &TopologyFile,
 ) -> Result<BTreeMap<u32, Arc<Workload>>, Clash> {
+    let cluster = topology.is_cluster();
     let place = |brokers: u32| {
         let placed = match brokers {
             _ if cluster => workload.dealt_over(brokers).map(Arc::new),

@@ -156,11 +156,11 @@ impl Study {
                 if more > MAX_TRIALS as u64 {
                     return Err(self.too_many(*nth, &file.workload[*nth], &base, options));
                 }
-                let asked = file.workload[*nth].brokers(&file.topology);
-                let cluster = file.workload[*nth].is_cluster(&file.topology);
+                let topology = file.workload[*nth].topology.merge_over(&file.topology);
+                let asked = topology.brokers;
                 let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
                 let counts = crossed.systems.iter().map(|system| brokers(system));
-                let over = placing::first_unplaceable(workload, counts, cluster)
+                let over = placing::first_unplaceable(workload, counts, &topology)
                     .map_err(|clash| self.clashed(&tree, &[clash.of_workload(&file, *nth)]))?;
                 all_notes.extend(placing::crossings(over.values()));
                 let placed = |system: &str| {

@@ -87,14 +87,8 @@ pub(crate) fn workload(
     own_connections(&devices.list, &flows, &mut clashes);
     identities::check_unique(&devices.list, &flows, &mut clashes);
     subscribe_once(&devices.list, &mut flows, notes);
-    let mut workload = Workload {
-        name: file.name.clone(),
-        devices: devices.list,
-        flows,
-        phases: resolve_phases(phases, &file.phases),
-        cluster: false,
-        seed,
-    };
+    let phases = resolve_phases(phases, &file.phases);
+    let mut workload = Workload::new(file.name.clone(), devices.list, flows, phases, seed);
     connects_in_time(&workload, file, &mut clashes);
     rate::fit_curves(&mut workload, notes);
     if clashes.found.is_empty() {
@@ -263,10 +257,7 @@ fn flow(
         })
         .collect();
     if let Some(written) = &file.identities {
-        let sides = [
-            publishers.iter().map(|p| p.device).collect(),
-            subscribers.iter().map(|s| s.device).collect(),
-        ];
+        let sides = sides(&publishers, &subscribers);
         let folder = traces.folder;
         identities::give(written, &sides, &mut devices.list, folder, clashes);
     }
@@ -319,6 +310,10 @@ fn flow(
     if let Some(late) = &file.late {
         late::mark(late, kind, &mut subscribers, clashes);
     }
+    if let Some(presence) = &file.presence {
+        let sides = sides(&publishers, &subscribers);
+        presence::give_wills(presence, sides, &mut devices.list, clashes);
+    }
     let presence = file.presence.as_ref();
     let presence = presence.map(|file| Box::new(presence::presence(file, kind, clashes)));
     Flow {
@@ -339,6 +334,14 @@ fn flow(
         presence,
         settings: 0,
     }
+}
+
+/// The devices of both sides of a flow, in the order of its publishers and of its subscribers.
+fn sides(publishers: &[Publisher], subscribers: &[Subscriber]) -> [Vec<u32>; 2] {
+    [
+        publishers.iter().map(|p| p.device).collect(),
+        subscribers.iter().map(|s| s.device).collect(),
+    ]
 }
 
 fn arrivals(

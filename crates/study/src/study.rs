@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
-use crate::file::StudyFile;
+use crate::file::{READING_KEYS, StudyFile};
 use crate::places;
 use crate::profile;
 use crate::resolve::traces::unset_variables;
@@ -263,10 +263,11 @@ impl Study {
         let grids = workloads.clone().map(|own| own.get("grid"));
         let grids = grids.chain([self.tree.get("grid")]).flatten();
         let mut axes = grids.flat_map(|grid| grid.node.entries());
-        let mut flows = workloads.flat_map(|own| own.list("flow"));
-        self.tree.get("trace").is_some()
-            || flows.any(|flow| flow.get("identities").is_some())
-            || axes.any(|axis| axis.key.starts_with("trace") || axis.key.contains("identities"))
+        let flows = workloads.flat_map(|own| own.list("flow"));
+        let mut nodes = flows.chain([&self.tree]);
+        let reads = |step: &str| READING_KEYS.contains(&step);
+        nodes.any(|node| READING_KEYS.iter().any(|key| node.get(key).is_some()))
+            || axes.any(|axis| axis.key.split('.').any(reads))
     }
 
     /// The variables of the environment that its recordings need and that are not set, each once.

@@ -1,8 +1,13 @@
 //! Where flags and grid axes put values into the tree of a study, and what the tree is before it is decoded.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
+use pubgauge_driver::Settings;
 use pubgauge_strict_toml::{Entry, Node, TomlValue};
+use schemars::schema_for;
+
+use crate::file::{FlowFile, WorkloadFile};
 
 /// Where a value is missing from a path that was to be set.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,29 +25,26 @@ pub(crate) enum PathFault {
 /// Lists of tables whose elements have names.
 const LISTS: [&str; 4] = ["workload", "flow", "settings", "criterion"];
 
-/// Keys below which more keys may follow, by the list that they are in: any other step that is not
-/// the last must be the name of an element.
-const TABLES: [(&str, &[&str]); 3] = [
-    (
-        "workload",
-        &["phases", "topology", "client", "testbed", "grid", "flow"],
-    ),
-    (
-        "flow",
-        &[
-            "dimensions",
-            "payload",
-            "rate",
-            "bursts",
-            "replay",
-            "identities",
-        ],
-    ),
-    (
-        "settings",
-        &["user-properties", "batching", "native", "options"],
-    ),
-];
+/// The keys of the elements of a list of tables, which may lead to further keys: any other step that is not the last must be
+/// the name of an element.
+fn keys_of_elements(list: &str) -> &'static [String] {
+    type KeysByList = [(&'static str, Vec<String>); 3];
+    static KEYS: OnceLock<KeysByList> = OnceLock::new();
+    let keys = KEYS.get_or_init(|| {
+        [
+            ("workload", schema_for!(WorkloadFile)),
+            ("flow", schema_for!(FlowFile)),
+            ("settings", schema_for!(Settings)),
+        ]
+        .map(|(list, schema)| {
+            let properties = schema.get("properties").and_then(|keys| keys.as_object());
+            let keys = properties.into_iter().flat_map(|keys| keys.keys().cloned());
+            (list, keys.collect())
+        })
+    });
+    let known = keys.iter().find(|(name, _)| *name == list);
+    known.map_or(&[], |(_, keys)| keys)
+}
 
 /// Short names for longer paths.
 const SHORT: [(&str, &str); 12] = [
@@ -101,10 +103,7 @@ fn put_below(
                 return put_below("", node, rest, key_span, value);
             }
             let tables = nodes.iter().all(|n| matches!(n.value, TomlValue::Table(_)));
-            let key = rest.is_empty()
-                || TABLES
-                    .iter()
-                    .any(|(name, keys)| *name == list && keys.contains(step));
+            let key = rest.is_empty() || keys_of_elements(list).iter().any(|key| key == step);
             if nodes.is_empty() || !tables || !key || step.parse::<usize>().is_ok() {
                 return Err(PathFault::NoElement {
                     list: list.to_string(),

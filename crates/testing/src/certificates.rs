@@ -5,9 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use pubgauge_driver::Tls;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
+use rcgen::{BasicConstraints, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+pub use rcgen::{CertificateParams, OtherNameValue, SanType, date_time_ymd};
 use tempfile::TempDir;
 
 /// A private authority. Its certificate `ca.pem`, and those that it signs, are in a folder of its own.

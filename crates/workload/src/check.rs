@@ -64,6 +64,16 @@ pub enum WorkloadError {
         /// The fault in it.
         fault: &'static str,
     },
+    /// A will that cannot be.
+    #[error("the will of `{device}` on `{topic}`: {fault}")]
+    Will {
+        /// The device's name.
+        device: String,
+        /// The will's topic.
+        topic: String,
+        /// The fault in it.
+        fault: &'static str,
+    },
     /// A flow that cannot be scheduled.
     #[error("flow `{flow}`: {error}")]
     Schedule {
@@ -133,7 +143,14 @@ impl Workload {
             .map_err(|(flow, fault)| WorkloadError::Slow { flow, fault })?;
         self.check_late()
             .map_err(|(flow, fault)| WorkloadError::Late { flow, fault })?;
-        Ok(Audience::new(self)?)
+        let audience = Audience::new(self)?;
+        self.check_wills()
+            .map_err(|(device, will, fault)| WorkloadError::Will {
+                device,
+                topic: will.topic,
+                fault,
+            })?;
+        Ok(audience)
     }
 }
 

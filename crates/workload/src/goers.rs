@@ -28,7 +28,7 @@ impl Workload {
     }
 
     /// The devices that come and go, each with how.
-    fn goers(&self) -> HashMap<u32, &Presence> {
+    pub(crate) fn goers(&self) -> HashMap<u32, &Presence> {
         let each = self.flows.iter().flat_map(|flow| {
             let publishers = flow.publishers.iter().map(|p| (p.device, false));
             let subscribers = flow.subscribers.iter().map(|s| (s.device, true));

@@ -24,6 +24,7 @@ mod tests_support;
 pub mod trace;
 mod units;
 mod volume;
+mod wills;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
@@ -40,3 +41,4 @@ pub use schedule::{Due, Gate, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 pub use units::{BURST_SLOT, MAX_SIZE, MIN_SIZE, Nanos, SECOND};
 pub use volume::{Volume, Volumes};
+pub use wills::WillWatchers;

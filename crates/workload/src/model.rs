@@ -31,6 +31,24 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Devices that connect to one broker.
+    pub fn new(
+        name: String,
+        devices: Vec<Device>,
+        flows: Vec<Flow>,
+        phases: Phases,
+        seed: u64,
+    ) -> Workload {
+        Workload {
+            name,
+            devices,
+            flows,
+            phases,
+            seed,
+            cluster: false,
+        }
+    }
+
     /// Makes the curves of rates that take as long as their flows send fit the measurement. To be called after its length
     /// changed.
     pub fn stretch_curves(&mut self) {
@@ -85,12 +103,19 @@ impl Device {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The message that the system publishes for a device whose connection ends without a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastWill {
+    /// Its topic.
     pub topic: String,
-    pub payload: Vec<u8>,
+    /// Its size in bytes.
+    pub bytes: u32,
     /// The server keeps it for later subscribers.
     pub retain: bool,
+    /// MQTT's quality of service, 0 to 2; absent: that of the flow's settings.
+    pub qos: Option<u8>,
+    /// How long after the end of the connection it is published, if the device is not back by then, s.
+    pub delay_s: u32,
 }
 
 /// One traffic relation.

@@ -136,11 +136,7 @@ impl Protocol for Mqtt {
             topic::check_name(&will.topic).map_err(|error| {
                 DriverError::new(format!("the topic of the will, {:?}: {error}", will.topic))
             })?;
-            if will.payload.len() > 65_535 {
-                return Err(DriverError::new(
-                    "the payload of a will has at most 65535 bytes",
-                ));
-            }
+            self.options.check_will(will).map_err(DriverError::new)?;
         }
         Ok(MqttClient {
             has_session: false,
@@ -153,6 +149,14 @@ impl Protocol for Mqtt {
             session: None,
             will: spec.will.clone().map(Box::new),
         })
+    }
+
+    fn renew_will(&mut self, client: &mut MqttClient, payload: Vec<u8>) -> bool {
+        let Some(will) = &mut client.will else {
+            return false;
+        };
+        will.payload = payload;
+        true
     }
 
     fn greet(&mut self, link: &mut L<'_>) -> Result<(), Broken> {

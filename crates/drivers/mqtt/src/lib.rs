@@ -32,7 +32,7 @@ mod topics;
 
 use pubgauge_driver::{
     Carries, Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Identification, Mapping,
-    Reliability, Scheme, Settings, Subscription, Target, Traits, Unsupported,
+    Reliability, Scheme, Settings, Subscription, Target, Traits, Unsupported, Will,
 };
 use pubgauge_mqtt_codec::{ReasonCode, Version};
 
@@ -119,6 +119,13 @@ impl Driver for MqttDriver {
     fn footprint(&self, _: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
         // 280 to 480 bytes of resident memory were measured for an idle client (mosquitto, NATS).
         Footprint::over_tcp(crowd, 280)
+    }
+
+    fn check_will(&self, settings: &Settings, target: &Target, will: &Will) -> Result<(), String> {
+        let Ok((options, _)) = options::MqttOptions::resolve(settings, target) else {
+            return Ok(());
+        };
+        options.check_will(will)
     }
 
     fn bounds_reading(&self, _: &Settings) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{
     DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session,
-    Settings, Subscription, Target, becomes, cannot, spelt,
+    Settings, Subscription, Target, Will, becomes, cannot, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version, topic};
 use pubgauge_net::fleet::{Terms, Tuning};
@@ -86,6 +86,50 @@ impl MqttOptions {
     pub fn resolve(settings: &Settings, target: &Target) -> Resolved<MqttOptions> {
         let (options, table) = MqttOptions::read(settings, target);
         table.finish(options)
+    }
+
+    /// Checks that a client under these options can have this will.
+    ///
+    /// # Errors
+    /// Why not, and what would do instead.
+    pub fn check_will(&self, will: &Will) -> Result<(), String> {
+        if will.payload.len() > 65_535 {
+            return Err("the payload of a will has at most 65535 bytes".into());
+        }
+        if will.delay_s == 0 {
+            return Ok(());
+        }
+        if self.version == Version::V311 {
+            return Err(
+                "a will that waits (Will Delay Interval) needs MQTT 5: set native.mqtt.version = \"5\", or leave the delay out"
+                    .into(),
+            );
+        }
+        if !self.durable {
+            return Err(
+                "a will does not wait longer than the session lasts, and a clean one ends with its connection (5.0, section \
+                 3.1.2.5): set session = \"durable\", or leave the delay out"
+                    .into(),
+            );
+        }
+        if will.delay_s > self.session_expiry_s {
+            return Err(format!(
+                "a will does not wait longer than the session lasts (5.0, section 3.1.2.5), which expires after {} s: set a larger \
+                 session-expiry-s, or a shorter delay",
+                self.session_expiry_s
+            ));
+        }
+        Ok(())
+    }
+
+    /// The quality of service with which a client's will is published.
+    pub fn qos_of_will(&self, will: &Will) -> QoS {
+        match will.qos {
+            None => self.qos,
+            Some(0) => QoS::AtMostOnce,
+            Some(1) => QoS::AtLeastOnce,
+            Some(_) => QoS::ExactlyOnce,
+        }
     }
 
     /// As [`Options::resolve`], with what was refused still in the table.

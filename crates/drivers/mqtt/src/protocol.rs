@@ -120,6 +120,11 @@ pub(crate) fn connect(mqtt: &mut Mqtt, link: &mut L<'_>) -> Result<(), Broken> {
     }
     let own = &link.client.own;
     let will = own.will.as_ref().filter(|_| !mqtt.leaving);
+    let mut of_will = PropertiesBuf::default();
+    if let Some(will) = will.filter(|will| will.delay_s > 0 && options.version == Version::V5) {
+        // A number always fits.
+        let _ = of_will.push(Property::WillDelayInterval(will.delay_s));
+    }
     let packet = Packet::Connect(Connect {
         version: options.version,
         clean_start: !options.durable || mqtt.leaving,
@@ -128,9 +133,9 @@ pub(crate) fn connect(mqtt: &mut Mqtt, link: &mut L<'_>) -> Result<(), Broken> {
         will: will.map(|will| Will {
             topic: &will.topic,
             payload: &will.payload,
-            qos: options.qos,
+            qos: options.qos_of_will(will),
             retain: will.retain,
-            properties: Properties::default(),
+            properties: of_will.as_properties(),
         }),
         username: link.username(),
         password: link.password().map(|p| p.reveal().as_bytes()),

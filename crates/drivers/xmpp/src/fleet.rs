@@ -44,6 +44,7 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
     let xmpp = Xmpp {
         options,
         endpoints,
+        has_certificate: target.tls.as_ref().is_some_and(|t| t.cert_file.is_some()),
         topics: Topics::default(),
         wildcards: Wildcards::default(),
         waiting: VecDeque::new(),

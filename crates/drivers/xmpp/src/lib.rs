@@ -103,7 +103,9 @@ impl Driver for XmppDriver {
             } else {
                 Ok("account, the local part of the JID")
             },
-            certificate: Ok("client certificate of TLS, beside the login by SASL"),
+            certificate: Ok(
+                "client certificate of TLS: SASL EXTERNAL where no password is given, else beside the login",
+            ),
         }
     }
 

@@ -16,8 +16,8 @@ pub(crate) static NATIVE: NativeSettings<XmppNative> = NativeSettings::for_drive
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct XmppNative {
-    /// SASL mechanism; auto is the first of SCRAM-SHA-256, SCRAM-SHA-1 and PLAIN that the server offers, and
-    /// ANONYMOUS without an account.
+    /// SASL mechanism; auto is EXTERNAL with a client certificate and no password, where the server offers that, else the first
+    /// of SCRAM-SHA-256, SCRAM-SHA-1 and PLAIN that it offers, and ANONYMOUS without an account.
     pub mechanism: Choice,
     /// Service of the nodes (XEP-0060).
     pub pubsub_service: Option<Service>,

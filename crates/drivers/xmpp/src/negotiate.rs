@@ -5,10 +5,15 @@ use pubgauge_net::fleet::Broken;
 
 use crate::client::{NegotiationStep, Request, XmppLink};
 use crate::requests::connected;
-use crate::sasl::{Account, Login};
+use crate::sasl::{Account, EXTERNAL, Login};
 use crate::shared::Xmpp;
 use crate::stanza::{Features, Stanza};
 use crate::write;
+
+/// Why a server does not take a certificate for an account, and what to do.
+const CERTIFICATE_REFUSED: &str = "the server does not take this client's certificate for the account\n  hint: the certificate has \
+     the account, USER@DOMAIN, as XmppAddr among its alternative names (RFC 6120, section 13.7.1.4), and is signed by an authority \
+     that the server trusts";
 
 /// Opens a stream, or opens it again after STARTTLS or login (RFC 6120 §4.3.3).
 pub(crate) fn open_stream(xmpp: &Xmpp, link: &mut XmppLink<'_>, step: NegotiationStep) {
@@ -56,6 +61,9 @@ pub(crate) fn negotiate(
         }
         (NegotiationStep::Login, Stanza::SaslFailure(failure)) => {
             let name = link.client.own.session.login.as_ref().map_or("", Login::name);
+            if name == EXTERNAL {
+                return Err(link.broken(format!("login by SASL {name} failed: {failure}: {CERTIFICATE_REFUSED}")));
+            }
             let (what, hint) = link.login_refused();
             Err(link.broken(format!(
                     "login by SASL {name} failed: {failure}: {what}\n  hint: {hint}; an account is USER of the domain in the address"
@@ -102,6 +110,8 @@ fn features_came(
         shown: &endpoint.net.shown,
         username: xmpp.username(link),
         password: link.password(),
+        domain: &endpoint.domain,
+        certificate: link.client.has_tls() && (link.has_own_certificate() || xmpp.has_certificate),
         own: link.login_parts().own,
         private: endpoint.is_private(),
     };

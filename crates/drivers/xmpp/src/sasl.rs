@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubgauge_driver::Secret;
 use pubgauge_net::login;
-use sasl::client::Mechanism;
 use sasl::client::mechanisms::{Anonymous, Plain, Scram};
+use sasl::client::{Mechanism, MechanismError};
 use sasl::common::scram::{Sha1, Sha256};
 use sasl::common::{ChannelBinding, Credentials};
 use schemars::JsonSchema;
@@ -15,6 +15,30 @@ use serde::Deserialize;
 /// The most rounds of SCRAM that a server may ask for. Each is a hash on the client: without a
 /// bound, a hostile server could keep it busy for hours.
 const MAX_ITERATIONS: u64 = 1_000_000;
+
+/// The mechanism by which the certificate of TLS says who the client is (XEP-0178).
+pub(crate) const EXTERNAL: &str = "EXTERNAL";
+
+/// How to make a server offer it.
+const OFFERS_EXTERNAL: &str = "a server offers EXTERNAL to clients that show a certificate, where it is told to ask for one: ejabberd by \
+     `tls_verify: true` and `cafile` of its listener";
+
+/// SASL EXTERNAL: the account, `USER@DOMAIN`, or nothing where the certificate alone says it.
+struct External(Vec<u8>);
+
+impl Mechanism for External {
+    fn name(&self) -> &str {
+        EXTERNAL
+    }
+
+    fn from_credentials(_: Credentials) -> Result<External, MechanismError> {
+        Ok(External(Vec::new()))
+    }
+
+    fn initial(&mut self) -> Vec<u8> {
+        self.0.clone()
+    }
+}
 
 /// Which mechanism the settings ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -28,15 +52,18 @@ pub(crate) enum Choice {
     ScramSha1,
     #[serde(rename = "scram-sha-256")]
     ScramSha256,
+    /// By the certificate that TLS was begun with (XEP-0178).
+    External,
     Anonymous,
 }
 
 impl Choice {
     /// All that name a mechanism.
-    pub const ALL: [Choice; 4] = [
+    pub const ALL: [Choice; 5] = [
         Choice::Plain,
         Choice::ScramSha1,
         Choice::ScramSha256,
+        Choice::External,
         Choice::Anonymous,
     ];
 
@@ -47,6 +74,7 @@ impl Choice {
             Choice::Plain => "plain",
             Choice::ScramSha1 => "scram-sha-1",
             Choice::ScramSha256 => "scram-sha-256",
+            Choice::External => "external",
             Choice::Anonymous => "anonymous",
         })
     }
@@ -56,6 +84,10 @@ impl Choice {
 pub(crate) struct Account<'a> {
     pub username: Option<&'a str>,
     pub password: Option<&'a Secret>,
+    /// The account's domain.
+    pub domain: &'a str,
+    /// A certificate was shown in TLS.
+    pub certificate: bool,
     /// Some of it is the client's own.
     pub own: bool,
     /// Nobody can read what is sent.
@@ -82,7 +114,14 @@ fn mechanism_name(
     offers: &dyn Fn(&str) -> bool,
     account: &Account<'_>,
 ) -> Result<(&'static str, &'static str), String> {
+    // A certificate beside a password is for the connection alone.
+    let certificate = account.certificate && account.password.is_none();
     Ok(match (choice, account.username) {
+        (Choice::External, _) => (EXTERNAL, ""),
+        (Choice::Auto, _) if certificate && offers(EXTERNAL) => (EXTERNAL, ""),
+        (Choice::Auto, None) if certificate && !offers("ANONYMOUS") => {
+            (EXTERNAL, ", the way in by a certificate alone")
+        }
         (Choice::Anonymous, _) => ("ANONYMOUS", ""),
         (Choice::Plain, _) => ("PLAIN", ""),
         (Choice::ScramSha1, _) => ("SCRAM-SHA-1", ""),
@@ -118,6 +157,13 @@ impl Login {
             own: account.own,
         };
         let (what, hint) = login::refused(account.shown, given);
+        if !offers(name) && name == EXTERNAL {
+            let offered = offered.join(", ");
+            return Err(format!(
+                "the server does not offer SASL EXTERNAL{why}; it offers {offered}\n  hint: {OFFERS_EXTERNAL}; or give an account and \
+                 its password beside the certificate"
+            ));
+        }
         if !offers(name) {
             let account = if username {
                 String::new()
@@ -136,6 +182,15 @@ impl Login {
         if name == "ANONYMOUS" {
             return Ok(Login {
                 mechanism: Box::new(Anonymous::new()),
+                nonce: None,
+                unproven: false,
+            });
+        }
+        if name == EXTERNAL {
+            let address = |user| format!("{user}@{}", account.domain).into_bytes();
+            let external = External(account.username.map_or_else(Vec::new, address));
+            return Ok(Login {
+                mechanism: Box::new(external),
                 nonce: None,
                 unproven: false,
             });
@@ -254,6 +309,52 @@ mod tests {
         names.iter().map(ToString::to_string).collect()
     }
 
+    fn nobody() -> Account<'static> {
+        Account {
+            username: None,
+            password: None,
+            domain: "d.org",
+            certificate: false,
+            own: false,
+            private: true,
+            shown: "xmpp://h:5222",
+        }
+    }
+
+    /// A certificate says who its client is, unless a password does.
+    #[test]
+    fn a_certificate_alone_logs_in() {
+        let offered = names(&["SCRAM-SHA-256", "EXTERNAL", "ANONYMOUS"]);
+        let password = Secret::new("p");
+        let first = |username, password| {
+            let account = Account {
+                username,
+                password,
+                certificate: true,
+                ..nobody()
+            };
+            let mut login = Login::choose(Choice::Auto, &offered, &account).unwrap();
+            let first = login.initial();
+            login.success("").err().map_or(first, |_| "SCRAM".into())
+        };
+        assert_eq!(first(None, None), "=");
+        assert_eq!(first(Some("u"), None), STANDARD.encode("u@d.org"));
+        assert_eq!(first(Some("u"), Some(&password)), "SCRAM");
+        let account = Account {
+            certificate: true,
+            ..nobody()
+        };
+        let choose = |choice, offered| Login::choose(choice, &names(offered), &account).err();
+        let why = choose(Choice::Auto, &["PLAIN"]).unwrap();
+        assert!(
+            why.contains("EXTERNAL") && why.contains("tls_verify"),
+            "{why}"
+        );
+        assert_eq!(choose(Choice::Auto, &["ANONYMOUS"]), None);
+        let why = choose(Choice::External, &["ANONYMOUS"]).unwrap();
+        assert!(why.contains("it offers ANONYMOUS"), "{why}");
+    }
+
     fn choose(
         choice: Choice,
         offered: &[&str],
@@ -264,9 +365,8 @@ mod tests {
         let account = Account {
             username,
             password: Some(&password),
-            own: false,
             private,
-            shown: "xmpp://h:5222",
+            ..nobody()
         };
         let login = Login::choose(choice, &names(offered), &account)?;
         Ok(login.name().to_owned())
@@ -315,9 +415,7 @@ mod tests {
         let account = Account {
             username: Some("a,b=c"),
             password: Some(&password),
-            own: false,
-            private: true,
-            shown: "xmpp://h:5222",
+            ..nobody()
         };
         let begin = || {
             let mut login =

@@ -41,6 +41,8 @@ pub(crate) struct Xmpp {
     pub options: XmppOptions,
     /// The fleet's endpoints, with the XMPP domain and account of each.
     pub endpoints: Vec<Endpoint>,
+    /// All clients that have no certificate of their own show one in TLS.
+    pub has_certificate: bool,
     pub topics: Topics<XmppTopic>,
     pub wildcards: Wildcards,
     /// Requests that concern nodes and have not been sent, and how many wait for their answers.

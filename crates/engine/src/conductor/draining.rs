@@ -48,11 +48,13 @@ impl Conductor<'_> {
             let closed = closing.is_some()
                 && self.all_workers(|handle| handle.counters.closing)
                 && self.live.unproven == 0;
-            let ended = stopped && self.live.under_way == 0 && (closed || !has_late);
+            let wills_have_come = now >= self.live.wills_until;
+            let nothing_under_way = self.live.under_way == 0 && wills_have_come;
+            let ended = stopped && nothing_under_way && (closed || !has_late);
             if ended && (!self.awaits_more(may_repeat) || waited > quiet.max(2 * silence)) {
                 break DrainEnd::Complete;
             }
-            if closed && silent > quiet.max(2 * silence) {
+            if closed && wills_have_come && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }
             if now > began + within {

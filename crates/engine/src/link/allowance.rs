@@ -10,6 +10,7 @@ use crate::groups;
 use crate::parties;
 use crate::recording::Recording;
 use crate::timetable::{interval_of, steps_of};
+use crate::wills;
 
 /// Bytes of memory that a value takes, reckoned for a report that waits to be read.
 const VALUE_BYTES: usize = 16;
@@ -40,6 +41,7 @@ pub(super) struct Allowance {
     cuts: usize,
     bursts: usize,
     threads: usize,
+    wills: bool,
 }
 
 impl Allowance {
@@ -57,6 +59,7 @@ impl Allowance {
             cuts: most_cuts(workload),
             bursts: most_bursts(workload),
             threads: MOST_THREADS,
+            wills: workload.has_wills(),
         }
     }
 
@@ -127,6 +130,8 @@ impl Allowance {
             8 * self.subscribers,
             // Late ones.
             13 * self.subscribers,
+            // Ends of connections, and deliveries of wills.
+            if self.wills { 18 * wills::MOST } else { 0 },
             noted,
         ]
         .into_iter()

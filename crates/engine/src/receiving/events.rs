@@ -295,7 +295,7 @@ impl Events for Receiving {
         }
         self.redelivered += u64::from(delivery.redelivered);
         let Some((header, flow)) = self.own_header(header_apart.as_ref(), delivery.payload) else {
-            self.foreign += 1;
+            self.take_in_other(client, delivery.payload);
             return;
         };
         if self.gap > self.measured_silence {

@@ -54,8 +54,11 @@ impl Receiving {
         self.redelivered += u64::from(delivery.redelivered);
         let own = self.own_header(header_apart.as_ref(), delivery.payload);
         let Some((header, flow)) = own else {
-            self.retained += u64::from(delivery.retained);
-            self.foreign += u64::from(!delivery.retained);
+            if delivery.retained {
+                self.retained += 1;
+            } else {
+                self.take_in_other(client, delivery.payload);
+            }
             return;
         };
         if delivery.retained {

@@ -22,8 +22,11 @@ impl Receiving {
         self.slow.delivered.push((client, at, measured));
         self.redelivered += u64::from(delivery.redelivered);
         let Some((header, flow)) = own else {
-            self.retained += u64::from(delivery.retained);
-            self.foreign += u64::from(!delivery.retained);
+            if delivery.retained {
+                self.retained += 1;
+            } else {
+                self.take_in_other(client, delivery.payload);
+            }
             return;
         };
         let manner = Manner {

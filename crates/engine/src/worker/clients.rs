@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Failure, Login, Nanos, Subscription, Will,
-    is_on_loopback,
+    Change, ClientId, ClientSpec, DriverError, Failure, Login, Nanos, Subscription, is_on_loopback,
 };
 use pubgauge_workload::{Exchange, Subscriber};
 
@@ -13,6 +12,7 @@ use crate::failures::FailureKind;
 use crate::receiving::TimedChange;
 use crate::reports::Report;
 use crate::sending::reply_topic;
+use crate::wills::HowEnded;
 
 /// Subscriptions of one client that are asked for before the first of them is answered. A driver that numbers its
 /// requests has so many numbers, and an answer is read only between them.
@@ -80,7 +80,7 @@ impl Worker {
     fn begin_next(&mut self) -> Option<Result<ClientId, DriverError>> {
         let Some(device) = self.assignment.devices.get(self.begun).copied() else {
             let client = self.turned_away.next()?;
-            return Some(self.fleet.reconnect(client).map(|()| client));
+            return Some(self.reconnect(client).map(|()| client));
         };
         let spec = self.spec(device);
         Some(self.fleet.connect(&spec).inspect(|client| {
@@ -98,11 +98,7 @@ impl Worker {
                 .identity
                 .as_ref()
                 .map_or_else(Login::default, |own| own.login()),
-            will: described.will.as_deref().map(|will| Will {
-                topic: will.topic.clone(),
-                payload: will.payload.clone(),
-                retain: will.retain,
-            }),
+            will: self.first_will(device),
             ..ClientSpec::default()
         };
         spec.publishes = self.context.brief.responds(device);
@@ -242,7 +238,8 @@ impl Worker {
                 }
                 self.connected += 1;
                 let now = self.context.clock.now();
-                self.connections.note_connection(client, again, read, now);
+                let times = self.connections.note_connection(client, again, read, now);
+                self.wills.note_return(client, times);
                 let wanted: VecDeque<Subscription> = if session_present || self.late.waits(client) {
                     VecDeque::new()
                 } else {
@@ -337,6 +334,7 @@ impl Worker {
             self.presences.closed(client);
             return;
         }
+        self.note_end(client, HowEnded::Lost, now);
         let was = self.clients[index];
         let lost = matches!(was, ClientState::Up | ClientState::Subscribing(_));
         self.lost += u64::from(lost);

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pubgauge_driver::{ClientId, Fleet, Nanos};
+use pubgauge_driver::{ClientId, Nanos};
 use pubgauge_workload::presence::{Absences, Presence};
 
 use super::{ClientState, Worker};
 use crate::timetable::Timetable;
+use crate::wills::HowEnded;
 
 /// Clients that leave or come back between two polls, so that reading is not starved.
 const PER_TURN: usize = 64;
@@ -219,6 +220,12 @@ impl Worker {
         };
         self.clients[client.0 as usize] = ClientState::Down;
         self.receiving.leave();
+        let how = if vanishes {
+            HowEnded::Cut
+        } else {
+            HowEnded::InOrder
+        };
+        self.note_end(client, how, self.context.clock.now());
         if vanishes {
             self.fleet.abort(client);
         } else {
@@ -250,7 +257,7 @@ impl Worker {
                 self.sending.come_back(client);
                 self.receiving.begin_return(client);
                 self.connections.begin(client, now);
-                if let Err(error) = Fleet::reconnect(&mut *self.fleet, client) {
+                if let Err(error) = self.reconnect(client) {
                     self.fail(error.into());
                 }
             }

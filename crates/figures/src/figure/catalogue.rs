@@ -387,6 +387,70 @@ static ENTRIES: &[CatalogueEntry] = &[
     )
     .of_any_trial(),
     entry(
+        "wills-due",
+        "wills.due",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.due as f64)),
+        "connections of devices with a will that were cut without a word, so that their will was due",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-published",
+        "wills.published",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.published as f64)),
+        "of the wills that were due, those that came to a subscriber",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-missing",
+        "wills.missing",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.missing() as f64)),
+        "of the wills that were due, those that came to nobody",
+    )
+    .of_any_trial(),
+    entry(
+        "will-deliveries-missing",
+        "wills.deliveries_missing",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.wills.as_ref()?.deliveries_missing() as f64)),
+        "deliveries that the wills that were due should have caused, and that did not come",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-duplicated",
+        "wills.duplicated",
+        BAD_DELIVERIES,
+        of_whole_trial(|t| Some(t.wills.as_ref()?.duplicated as f64)),
+        "deliveries of wills that their subscriber had",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-averted",
+        "wills.averted",
+        (Unit::Count, More),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.averted as f64)),
+        "connections that were cut whose device was back before its delay had passed, so that no will was due",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-after-disconnect",
+        "wills.after_disconnect",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.after_disconnect as f64)),
+        "wills that came although their connection had ended in order",
+    )
+    .of_any_trial(),
+    entry(
+        "wills-needless",
+        "wills.needless",
+        (Unit::Count, Less),
+        of_whole_trial(|t| Some(t.wills.as_ref()?.needless as f64)),
+        "wills that came although their device was back before the delay had passed, or although their connection had not ended",
+    )
+    .of_any_trial(),
+    entry(
         "missing",
         "missing",
         BAD_DELIVERIES,
@@ -979,7 +1043,7 @@ impl Times {
     }
 }
 
-pub(super) const TIMES: [Times; 15] = [
+pub(super) const TIMES: [Times; 16] = [
     times(
         "latency",
         "latency_ns",
@@ -1082,6 +1146,14 @@ pub(super) const TIMES: [Times; 15] = [
         "late.backlog_ns",
         |p| p.trial?.late.as_ref()?.backlog_ns.as_ref(),
         "likewise until the last of the messages that had been published before",
+    )
+    .not_of_delivery()
+    .of_trial(),
+    times(
+        "will-time",
+        "wills.time_ns",
+        |p| p.trial?.wills.as_ref()?.time_ns.as_ref(),
+        "from when a connection was cut without a word to the first delivery of its will to each subscriber, the will's delay included",
     )
     .not_of_delivery()
     .of_trial(),

@@ -24,6 +24,7 @@ use crate::sized_host::SizedHost;
 use crate::slow::SlowFigures;
 use crate::syscalls::SystemCalls;
 use crate::traffic::{InterfaceTraffic, NetworkTraffic};
+use crate::wills::WillFigures;
 use crate::window_figures::WindowFigures;
 
 /// One trial.
@@ -205,6 +206,9 @@ pub struct Trial {
     /// The messages to subscribers that subscribed within the measurement, which are in no other figure; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateFigures>,
+    /// The wills of devices that come and go; absent where none has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wills: Option<WillFigures>,
     /// Times in which clients were without a connection that they had lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,

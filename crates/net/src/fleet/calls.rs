@@ -188,6 +188,16 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         }
     }
 
+    fn renew_will(&mut self, id: ClientId, payload: Vec<u8>) -> Result<(), DriverError> {
+        self.known(id)?;
+        let client = &mut self.clients[id.0 as usize].own;
+        if self.protocol.renew_will(client, payload) {
+            Ok(())
+        } else {
+            Err(DriverError::new(format!("client {} has no will", id.0)))
+        }
+    }
+
     fn unsettled(&self) -> u64 {
         self.shared.unsettled
     }

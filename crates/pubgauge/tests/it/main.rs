@@ -45,4 +45,5 @@ mod trend;
 mod tune;
 mod tutorial;
 mod wide;
+mod wills;
 mod workers;

@@ -65,6 +65,7 @@ fn sentences<'a>(
         .chain(cells().filter_map(setup::comings_and_goings))
         .chain(cells().filter_map(setup::slow_subscribers))
         .chain(cells().filter_map(setup::late_subscribers))
+        .chain(cells().filter_map(setup::wills))
         .chain(cells().filter_map(setup::groups))
         .chain(device_cost::sentences(workload))
         .chain(crowd::sentence(workload))

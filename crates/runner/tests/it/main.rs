@@ -19,4 +19,5 @@ mod sweep;
 mod sweep_ramps;
 mod truth;
 mod tuning;
+mod wills;
 mod windows;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pubgauge_quantities::Span;
+use pubgauge_quantities::{Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -23,6 +23,26 @@ pub struct PresenceFile {
     pub back_within: Option<Span>,
     /// How they leave; disconnect if absent.
     pub leave: Option<LeaveFile>,
+    /// The will of each of these devices; none if absent.
+    pub will: Option<WillFile>,
+}
+
+/// A last will: the message that the system publishes for a device whose connection ends without a word. A subscriber of the
+/// workload hears it, so that it is counted and timed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WillFile {
+    /// Its topic; `{n}` is the device's number among the flow's publishers, or among its subscribers, from 0.
+    pub topic: String,
+    /// Its size, from 16 B to 65,535 B; 32 B if absent.
+    pub payload: Option<Size>,
+    /// MQTT's quality of service, 0 to 2, with which it is published; that of the settings if absent.
+    pub qos: Option<u8>,
+    /// The system keeps it as the topic's last value; false if absent.
+    pub retain: Option<bool>,
+    /// How long after the end of the connection it is published, if the device is not back by then (MQTT 5): whole seconds;
+    /// at once if absent.
+    pub delay: Option<Span>,
 }
 
 /// A time, or two between which one is drawn each time.

@@ -16,3 +16,23 @@ pub struct TopologyFile {
     /// them, and what is published at one is expected at all; false if absent.
     pub cluster: Option<bool>,
 }
+
+impl TopologyFile {
+    /// Whether anything is said.
+    pub(crate) fn is_given(&self) -> bool {
+        *self != TopologyFile::default()
+    }
+
+    /// A workload's own, the study's where it says nothing.
+    pub(crate) fn merge_over(&self, study: &TopologyFile) -> TopologyFile {
+        TopologyFile {
+            brokers: self.brokers.or(study.brokers),
+            cluster: self.cluster.or(study.cluster),
+        }
+    }
+
+    /// Whether the brokers are nodes of one cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.cluster.unwrap_or(false)
+    }
+}

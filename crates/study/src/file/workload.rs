@@ -45,16 +45,6 @@ pub struct WorkloadFile {
 }
 
 impl WorkloadFile {
-    /// Brokers side by side, if the workload or else the study says how many.
-    pub(crate) fn brokers(&self, study: &TopologyFile) -> Option<u32> {
-        self.topology.brokers.or(study.brokers)
-    }
-
-    /// Whether the brokers are nodes of one cluster.
-    pub(crate) fn is_cluster(&self, study: &TopologyFile) -> bool {
-        self.topology.cluster.or(study.cluster).unwrap_or(false)
-    }
-
     /// How the client works, the study's where the workload says nothing.
     pub(crate) fn client(&self, study: &ClientFile) -> ClientFile {
         self.client.merge_over(study)

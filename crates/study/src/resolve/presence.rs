@@ -1,6 +1,9 @@
 //! Devices that come and go, from the study file to plain data.
 
+use std::ops::RangeInclusive;
+
 use pubgauge_workload::presence::{Between, Presence};
+use pubgauge_workload::{Device, LastWill, SECOND};
 
 use crate::clash::Clashes;
 use crate::file::{FirstLeave, LeaveFile, PresenceFile, PresenceOf, SpanRange};
@@ -66,6 +69,67 @@ pub(super) fn presence(file: &PresenceFile, flow: FlowKind, clashes: &mut Clashe
         spread: file.first != Some(FirstLeave::Together),
         back_within: file.back_within.map(|within| within.0),
         vanishes: file.leave == Some(LeaveFile::Vanish),
+    }
+}
+
+/// Wills from 16 B, which say whose they are, to what MQTT can carry.
+const SIZES_OF_WILLS: RangeInclusive<u64> = 16..=65_535;
+/// Size of a will where the study names none, bytes.
+const USUAL_WILL: u64 = 32;
+
+/// Gives those of a flow's devices that come and go their will. Each side has its devices in the order of its clients.
+pub(super) fn give_wills(
+    file: &PresenceFile,
+    sides: [Vec<u32>; 2],
+    devices: &mut [Device],
+    clashes: &mut Clashes<'_>,
+) {
+    let Some(will) = &file.will else { return };
+    let mut below = clashes.below(&["presence", "will"]);
+    let found = below.found.len();
+    let bytes = will.payload.map_or(USUAL_WILL, |size| size.0);
+    if !SIZES_OF_WILLS.contains(&bytes) {
+        below.add("payload", "expected 16 B to 65,535 B");
+    }
+    if will.qos.is_some_and(|qos| qos > 2) {
+        below.add("qos", "expected 0, 1 or 2");
+    }
+    let delay = will.delay.map_or(0, |delay| delay.0);
+    if !delay.is_multiple_of(SECOND) || delay / SECOND > u64::from(u32::MAX) {
+        below.add("delay", "expected whole seconds, such as \"5s\"");
+    }
+    let rest = will.topic.replace("{n}", "");
+    if rest.contains(['{', '}']) {
+        below.add(
+            "topic",
+            "expected no placeholder but `{n}`, the device's number",
+        );
+    }
+    if below.found.len() > found {
+        return;
+    }
+    let of = file.of.unwrap_or(PresenceOf::All);
+    let [publishers, subscribers] = sides;
+    let each = [
+        (of != PresenceOf::Subscribers).then_some(publishers),
+        (of != PresenceOf::Publishers).then_some(subscribers),
+    ];
+    for (n, device) in each.into_iter().flatten().flat_map(|side| (0..).zip(side)) {
+        let n: u32 = n;
+        let own = Box::new(LastWill {
+            topic: will.topic.replace("{n}", &n.to_string()),
+            bytes: bytes as u32,
+            retain: will.retain == Some(true),
+            qos: will.qos,
+            delay_s: (delay / SECOND) as u32,
+        });
+        let device = &mut devices[device as usize];
+        let known = device.will.get_or_insert_with(|| own.clone());
+        if *known != own {
+            let message = format!("connection `{}` has two wills; it has one", device.name);
+            let hint = "give the will of shared connections (`publish-as`, `subscribe-as`) once";
+            return below.hinted("topic", message, Some(hint.into()));
+        }
     }
 }
 

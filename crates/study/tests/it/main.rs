@@ -16,5 +16,6 @@ mod profiles;
 mod schema;
 mod search;
 mod slow;
+mod wills;
 mod windows;
 mod wrong_files;

@@ -209,8 +209,10 @@ fn what_would_be_another_workload_is_refused() {
     let mut willing = plain(spanning.clone());
     willing.devices[0].will = Some(Box::new(LastWill {
         topic: "gone".into(),
-        payload: Vec::new(),
+        bytes: 16,
         retain: false,
+        qos: None,
+        delay_s: 0,
     }));
     assert!(matches!(
         willing.spread_over(3),

@@ -349,6 +349,8 @@ fn what_cannot_be_is_said() {
             topic: "t".into(),
             payload: vec![1],
             retain: false,
+            qos: None,
+            delay_s: 0,
         }),
         ..ClientSpec::default()
     };

@@ -63,6 +63,8 @@ fn will(port: u16) {
                 topic: format!("will/{name}"),
                 payload: head(9).to_vec(),
                 retain: false,
+                qos: None,
+                delay_s: 0,
             }),
             ..Rig::spec(name)
         };

@@ -449,6 +449,8 @@ fn a_connect_says_what_the_settings_say() {
         topic: "gone".into(),
         payload: b"bye".to_vec(),
         retain: true,
+        qos: None,
+        delay_s: 0,
     };
     let c = rig.client(&ClientSpec {
         will: Some(will),

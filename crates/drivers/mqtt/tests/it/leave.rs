@@ -57,6 +57,8 @@ fn fill(rig: &mut Rig) {
         topic: "trial/will".into(),
         payload: b"gone".to_vec(),
         retain: true,
+        qos: None,
+        delay_s: 0,
     };
     let mortal = rig.client(&ClientSpec {
         will: Some(will),

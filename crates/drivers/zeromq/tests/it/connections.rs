@@ -388,6 +388,8 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
             topic: "t".into(),
             payload: Vec::new(),
             retain: false,
+            qos: None,
+            delay_s: 0,
         }),
         ..publisher("p")
     };

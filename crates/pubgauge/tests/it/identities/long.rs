@@ -1,5 +1,10 @@
 //! Servers that start slowly.
 
+use pubgauge_driver::Drivers;
+use pubgauge_testbed::SystemFile;
+use pubgauge_testing::Server;
+use pubgauge_testing::certificates::{CertificateParams, OtherNameValue, SanType, date_time_ymd};
+
 use super::*;
 
 const TOPIC: &str = "meters/meter-{device}";
@@ -48,8 +53,8 @@ fn measure(place: &Place, name: &str) {
     );
 }
 
-#[test]
-fn users_of_rabbitmq() {
+/// The users of the tests here, as RabbitMQ's `definitions.json` has them: a file of the system.
+fn rabbitmq_users() -> String {
     // SHA-256 of a salt and the password "Xy7-hunt-USER", both behind the salt; guest's is "guest".
     let users = [
         ("guest", "ChssPYAaTQZZ9LqZoubibmBISBv5Jrti0dvv7EYbjXWpS0+X"),
@@ -83,19 +88,26 @@ fn users_of_rabbitmq() {
         joined(&user),
         joined(&permission)
     );
-    let file = format!(
+    format!(
         "[[files]]\npath = \"definitions.json\"\ncontent = '''{definitions}'''\n\n[[files]]\npath = \"enabled_plugins\""
-    );
+    )
+}
+
+/// Has RabbitMQ read them.
+const WITH_USERS: (&str, &str) = (
+    "loopback_users = none\n",
+    "loopback_users = none\nload_definitions = {dir}/definitions.json\n",
+);
+
+#[test]
+fn users_of_rabbitmq() {
     let place = Place::new();
     place.system(
         "rabbitmq",
         "users",
         &[
-            (
-                "loopback_users = none\n",
-                "loopback_users = none\nload_definitions = {dir}/definitions.json\n",
-            ),
-            ("[[files]]\npath = \"enabled_plugins\"", &file),
+            WITH_USERS,
+            ("[[files]]\npath = \"enabled_plugins\"", &rabbitmq_users()),
         ],
     );
     measure(&place, "users");
@@ -121,4 +133,134 @@ fn accounts_of_ejabberd() {
         )],
     );
     measure(&place, "accounts");
+}
+
+/// An authority, with a certificate for each of three devices and an application, changed by `change`, and for a server.
+fn authority(change: impl Fn(&str, &mut CertificateParams)) -> Authority {
+    let authority = Authority::new();
+    for who in ["meter-0", "meter-1", "meter-2", "board"] {
+        authority.sign(who, &[], |params| change(who, params));
+    }
+    // ejabberd sets a timer for the end of a certificate, and falls over one that is too far away.
+    let (pem, key) = authority.sign("server", &["localhost", "127.0.0.1"], |params| {
+        params.not_after = date_time_ymd(2080, 1, 1);
+    });
+    let both = [&pem, &key].map(|file| std::fs::read_to_string(file).unwrap());
+    std::fs::write(authority.file("both.pem"), both.concat()).unwrap();
+    authority
+}
+
+/// Measures three devices and an application, each with its own certificate and neither user nor password. Who shows another
+/// authority's certificate does not get in.
+fn measure_certificates(place: &Place, authority: &Authority, args: &[&str]) {
+    let others = Authority::new();
+    others.sign("board", &[], |_| {});
+    let board = |of: &Authority| {
+        for ending in ["pem", "key"] {
+            let from = of.file(&format!("board.{ending}"));
+            std::fs::copy(from, of.file(&format!("board-0.{ending}"))).unwrap();
+        }
+        of.file("board-{n}").display().to_string()
+    };
+    for (out, board) in [("own", board(authority)), ("wrong", board(&others))] {
+        let identities = format!(
+            r#"identities.publishers = {{ client-id = "dev-{{n}}", certs = "{}/meter-{{n}}" }}
+               identities.subscribers = {{ certs = "{board}" }}"#,
+            authority.dir().display()
+        );
+        let study = study(3, TOPIC, "meters/meter-0", "50/s-each", &identities);
+        let file = format!("{out}.toml");
+        place.write(&file, study);
+        place.run(&[&["run", &file, "--out", out], args].concat());
+        place.is_clean();
+        assert!(!place.results(out).to_string().contains("PRIVATE KEY"));
+    }
+    adds_up(&place.trial("own"));
+    assert_eq!(count(&place.trial("own"), "connections.made"), 4);
+    is_broken(&place.trial("wrong"), &[]);
+}
+
+#[test]
+fn certificates_of_rabbitmq() {
+    let authority = authority(|_, _| {});
+    let ca = authority.file("ca.pem").display().to_string();
+    let place = Place::new();
+    let verified = "ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\nauth_mechanisms.1 = EXTERNAL\n\
+                    ssl_cert_login_from = common_name\"\"\" }";
+    place.system(
+        "rabbitmq",
+        "certificates",
+        &[
+            WITH_USERS,
+            ("[[files]]\npath = \"enabled_plugins\"", &rabbitmq_users()),
+            ("plugins = \"\"", "plugins = \"rabbitmq_auth_mechanism_ssl\""),
+            ("probe = \"connect\"\n", ""),
+            ("cacertfile = {ca-file}", &format!("cacertfile = {ca}")),
+            (
+                "ssl_options.verify = verify_none\nssl_options.fail_if_no_peer_cert = false\"\"\" }",
+                verified,
+            ),
+        ],
+    );
+    let on = ["--systems", "mine", "--on", "certificates:tls"];
+    measure_certificates(&place, &authority, &on);
+}
+
+#[test]
+fn certificates_of_nats() {
+    let authority = authority(|_, _| {});
+    let ca = authority.file("ca.pem").display().to_string();
+    let place = Place::new();
+    let meter = |n| {
+        format!(r#"{{ user: "CN=meter-{n}", permissions: {{ publish: "meters.meter-{n}" }} }}"#)
+    };
+    let board = r#"{ user: "CN=board", permissions: { subscribe: "meters.>" } }"#;
+    let users: Vec<String> = (0..3).map(meter).chain([board.to_owned()]).collect();
+    let mapped = format!(
+        "tls {{ cert_file: \"{{cert-file}}\", key_file: \"{{key-file}}\", ca_file: \"{ca}\", verify_and_map: true }}\n\
+         authorization {{ users = [ {} ] }}\"\"\" }}",
+        users.join(", ")
+    );
+    place.system(
+        "nats",
+        "certificates",
+        &[
+            ("probe = \"connect\"\n", ""),
+            (
+                "tls { cert_file: \"{cert-file}\", key_file: \"{key-file}\" }\"\"\" }",
+                &mapped,
+            ),
+        ],
+    );
+    let on = ["--systems", "mine", "--on", "certificates:tls"];
+    measure_certificates(&place, &authority, &on);
+}
+
+/// SASL EXTERNAL: a certificate says whose account it is (XEP-0178).
+#[test]
+fn certificates_of_ejabberd() {
+    let address = |who: &str| OtherNameValue::Utf8String(format!("{who}@localhost"));
+    // id-on-xmppAddr, RFC 6120, section 13.7.1.4.
+    let xmpp_address = vec![1, 3, 6, 1, 5, 5, 7, 8, 5];
+    let authority = authority(|who, params| {
+        let name = SanType::OtherName((xmpp_address.clone(), address(who)));
+        params.subject_alt_names.push(name);
+    });
+    let file = |name: &str| authority.file(name).display().to_string();
+    let text = std::fs::read_to_string(repository("systems/ejabberd.toml")).unwrap();
+    let tls = format!(
+        "    shaper: none\n    tls: true\n    tls_verify: true\n    cafile: {}\n",
+        file("ca.pem")
+    );
+    let text = text.replacen("    shaper: none\n", &tls, 1).replacen(
+        "listen:\n",
+        &format!("certfiles:\n  - {}\nlisten:\n", file("both.pem")),
+        1,
+    );
+    let system = SystemFile::parse(&text, "ejabberd.toml").unwrap();
+    let server = Server::start(Drivers::default(), &system, Some("xmpp"));
+    let place = Place::new();
+    let on = server.target.endpoints[0].replacen("xmpp", "xmpps", 1);
+    let ca = file("ca.pem");
+    measure_certificates(&place, &authority, &["--on", &on, "--ca", &ca]);
 }
