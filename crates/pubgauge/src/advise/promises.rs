@@ -9,7 +9,7 @@ use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::Output;
-use pubgauge_driver::{Lifecycle, Reliability, Support, Target};
+use pubgauge_driver::{Lifecycle, Reliability, Support, Target, Topology};
 use pubgauge_testbed::{SystemFile, SystemKind, Testbed};
 
 use crate::check::prove;
@@ -26,6 +26,17 @@ pub struct Promised {
 }
 
 impl Promised {
+    /// Systems without a broker: their clients reach each other directly.
+    pub fn brokerless(&self) -> Vec<String> {
+        let each = self.keeping.iter().zip(&self.chosen);
+        let brokerless = each.filter(|(_, chosen)| {
+            let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref());
+            target.is_ok_and(|target| chosen.driver.topology(&target) == Topology::Brokerless)
+        });
+        let names = brokerless.map(|(candidate, _)| candidate.system.clone());
+        names.collect()
+    }
+
     /// The files of a system's server as it is configured, by names that tell systems apart.
     pub fn configuration(&self, system: &str) -> Vec<(String, String)> {
         let place = self.keeping.iter().position(|one| one.system == system);
