@@ -134,7 +134,7 @@ pub enum WhyNotTold {
     BeyondTwice,
     /// Boxes that are not a share of this machine.
     OtherHardware,
-    /// What comes back after an absence.
+    /// Nobody was away while boxes were measured.
     Returns,
 }
 

@@ -64,7 +64,7 @@ impl Bounds {
         range
     }
 
-    /// What so many boxes carry that were not measured; `None` without two limits.
+    /// The range of so many boxes that were not measured; `None` without two limits.
     ///
     /// Between two that were measured, no less for each box than the worse of both. Beyond the largest, each further box
     /// may cost as much as the searches leave open: the time that a box spends for a message grows in a line from the upper
