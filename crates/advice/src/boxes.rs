@@ -467,13 +467,13 @@ struct Found {
 impl Found {
     fn new(search: &Search, per_s: f64) -> Option<Found> {
         let axis = search.axes.iter().find(|axis| axis.name == AXIS)?;
-        let causes = search.notes.iter().filter_map(|note| note.of.cause());
+        let mut causes = search.notes.iter().filter_map(|note| note.of.cause());
         Some(Found {
             boxes: axis.value.parse().ok()?,
             low: search.low.map(|low| low / per_s),
             high: search.high.map(|high| high / per_s),
             bound: search.bound,
-            cause: causes.last(),
+            cause: causes.next_back(),
             is_confirmed: search.confirmed.is_some(),
             is_none_within: search
                 .notes
