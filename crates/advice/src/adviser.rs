@@ -14,6 +14,7 @@ use pubgauge_quantities::stats::{MeanInterval, mean};
 use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut};
+use crate::boxes::{BoxPlan, BoxRun, NotTold, Room};
 use crate::evidence::{EvidenceOf, evidence};
 use crate::fleet::Fleet;
 use crate::rank::{Range, Standing, rank};
@@ -30,8 +31,13 @@ pub(crate) const MOST_CHOICES: usize = 3;
 const SHARE_OF_REPEATS: f64 = 0.6;
 /// A shorter search finds no limit.
 const SHORTEST_SEARCH_S: u64 = 60;
+/// How many times as long as a search it takes with the servers that start and stop.
+const AROUND_SEARCH: f64 = 1.5;
 /// A longer search narrows the limit no further than a ranking needs.
 const LONGEST_SEARCH_S: u64 = 150;
+
+/// Seconds of a search on boxes that other steps leave for it.
+const SEARCH_ON_BOXES_S: f64 = 100.0;
 
 /// Says which step comes next, and concludes from those that were measured.
 #[derive(Debug)]
@@ -49,6 +55,10 @@ pub struct Adviser {
     /// With the reason.
     skipped: Vec<(StageKind, String)>,
     stored: Stored,
+    /// The machine, as far as boxes share it; `None`: nobody asks how many.
+    room: Option<Room>,
+    /// The brokers that were measured side by side.
+    box_run: Option<BoxRun>,
 }
 
 impl Adviser {
@@ -70,6 +80,17 @@ impl Adviser {
             done: Vec::new(),
             skipped: Vec::new(),
             stored: Stored::default(),
+            room: None,
+            box_run: None,
+        }
+    }
+
+    /// With the machine that boxes are measured on: how many are needed is told where the fleet asks for it, or where one is
+    /// not enough.
+    pub fn with_room(self, room: Room) -> Adviser {
+        Adviser {
+            room: Some(room),
+            ..self
         }
     }
 
@@ -83,7 +104,17 @@ impl Adviser {
         let kinds = StageKind::ALL.into_iter();
         let is_skipped = |kind: &StageKind| self.skipped.iter().any(|(skipped, _)| skipped == kind);
         let mut open = kinds.filter(|kind| !self.done.contains(kind) && !is_skipped(kind));
-        open.find_map(|kind| self.step(kind, left_s))
+        open.find_map(|kind| self.step(kind, left_s - self.reserved_s(kind)))
+    }
+
+    /// Seconds of the budget that a step leaves for boxes, where the fleet asks how many.
+    pub fn reserved_s(&self, kind: StageKind) -> f64 {
+        let asks = self.fleet.file.must.boxes == Some(true) && kind < StageKind::Boxes;
+        let room = self.room.as_ref().filter(|_| asks);
+        let counts = room.and_then(|room| self.fleet.box_counts(room).ok());
+        counts.map_or(0.0, |counts| {
+            counts.len() as f64 * SEARCH_ON_BOXES_S * AROUND_SEARCH
+        })
     }
 
     fn step(&self, kind: StageKind, left_s: f64) -> Option<Stage> {
@@ -96,6 +127,7 @@ impl Adviser {
             StageKind::Confirm => (demanded.clone(), 2),
             StageKind::Limit => (vec![Variation::Limit], 1),
             StageKind::Others => (self.other_fleets(), 1),
+            StageKind::Boxes => return self.step_of_boxes(left_s),
         };
         let mut candidates = match kind {
             StageKind::Fleet => self.candidates.clone(),
@@ -105,7 +137,7 @@ impl Adviser {
                     .all(|&of| self.carries(one, of) != Some(Carries::No))
             }),
             StageKind::Limit => self.keep(|one| self.is_met(one)),
-            StageKind::Others => {
+            StageKind::Others | StageKind::Boxes => {
                 let choices = self.choices();
                 let best = choices.iter().take(MOST_CHOICES);
                 let named: Vec<&str> = best.map(|choice| choice.system.as_str()).collect();
@@ -122,17 +154,101 @@ impl Adviser {
                 _ => self.affordable(&candidates, changes.len() as u32 * repeats, left_s),
             });
         }
-        let searches = candidates.len().max(1) as f64;
-        // Servers start and stop besides.
-        let search_s = ((left_s / searches / 1.5) as u64).min(LONGEST_SEARCH_S);
+        let search_s = search_s(left_s, candidates.len());
         (!candidates.is_empty() && !changes.is_empty()).then_some(Stage {
             kind,
             changes,
             candidates,
             repeats,
-            search_s: search_s.max(SHORTEST_SEARCH_S),
+            search_s,
             known,
+            brokers: Vec::new(),
         })
+    }
+
+    /// The step that measures boxes, where it is asked how many, or one is not enough.
+    fn step_of_boxes(&self, left_s: f64) -> Option<Stage> {
+        let (candidate, _) = self.candidate_for_boxes()?;
+        let stage = Stage::of_boxes(&self.fleet, &[candidate], self.room.as_ref()?).ok()?;
+        Some(Stage {
+            search_s: search_s(left_s, stage.brokers.len()),
+            ..stage
+        })
+    }
+
+    /// Whether it is told how many boxes carry what is asked for.
+    fn asks_for_boxes(&self) -> bool {
+        let is_too_much = |one: &Candidate| {
+            let mut demanded = self.demanded().into_iter();
+            demanded.any(|of| self.carries(one, of) == Some(Carries::No))
+        };
+        let one_is_not_enough = || {
+            self.choices().is_empty()
+                && self.candidates.iter().any(|one| {
+                    is_too_much(one)
+                        || self
+                            .limit(one)
+                            .is_some_and(|limit| limit.low < self.fleet.headroom())
+                })
+        };
+        self.room.is_some() && self.fleet.file.must.boxes.unwrap_or_else(one_is_not_enough)
+    }
+
+    /// The system whose brokers are measured side by side, and why it is this one: the best of those that carry what is asked
+    /// for and have a broker, else the cheapest that carries the fleet itself, else the first that was tried.
+    fn candidate_for_boxes(&self) -> Option<(Candidate, String)> {
+        let room = self.room.as_ref().filter(|_| self.asks_for_boxes())?;
+        let has_broker = |one: &Candidate| !room.brokerless.contains(&one.system);
+        let of_name = |name: &str| self.candidates.iter().find(|one| one.system == name);
+        let choices = self.choices();
+        let mut named = choices.iter().filter_map(|choice| of_name(&choice.system));
+        if let Some(best) = named.find(|one| has_broker(one)) {
+            let because = format!(
+                "{} is the best of those that carry it and have a broker",
+                best.system
+            );
+            return Some((best.clone(), because));
+        }
+        let shown = |wanted: Carries| {
+            self.keep(|one| has_broker(one) && self.carries(one, Variation::None) == Some(wanted))
+        };
+        let (carrying, failing) = (shown(Carries::Yes), shown(Carries::No));
+        let by_cost =
+            |a: &&Candidate, b: &&Candidate| self.mean_cost(a).total_cmp(&self.mean_cost(b));
+        if let Some(cheapest) = carrying.iter().min_by(by_cost) {
+            let because = format!(
+                "{} costs the least of those that carry the fleet itself and have a broker",
+                cheapest.system
+            );
+            return Some((cheapest.clone(), because));
+        }
+        let first = failing.first()?.clone();
+        let because = format!(
+            "{} is the first of {} with a broker that do not carry the fleet itself, which nothing ranks",
+            first.system,
+            failing.len()
+        );
+        Some((first, because))
+    }
+
+    /// How many boxes carry what is asked for; `None` where nobody asks, or it was left out for time.
+    fn box_plan(&self) -> Option<BoxPlan> {
+        let room = self.room.as_ref().filter(|_| self.asks_for_boxes())?;
+        if let Some(run) = &self.box_run {
+            return Some(run.plan(&self.fleet, room));
+        }
+        let candidate = self
+            .candidate_for_boxes()
+            .map(|(candidate, _)| candidate.system);
+        let has_broker = |one: &Candidate| !room.brokerless.contains(&one.system);
+        let refused = match (self.fleet.box_counts(room), &candidate) {
+            (Err(refused), _) => refused,
+            (Ok(_), None) if self.candidates.iter().any(has_broker) => NotTold::undecided(),
+            (Ok(_), None) => NotTold::without_broker(),
+            // Left out for time.
+            (Ok(_), Some(_)) => return None,
+        };
+        Some(BoxPlan::refused(&self.fleet, candidate, refused))
     }
 
     /// How many of these systems can have so many more trials, without what is left for searches; two at the least,
@@ -173,6 +289,14 @@ impl Adviser {
     /// Takes what a step measured.
     pub fn take(&mut self, kind: StageKind, results: &Results) {
         self.done.push(kind);
+        if kind == StageKind::Boxes {
+            let run = self.candidate_for_boxes().map(|(of, because)| {
+                let because = format!("{because}; its settings are in {}.toml", kind.name());
+                BoxRun::new(of.system, because, results)
+            });
+            self.box_run = run;
+            return;
+        }
         self.criteria.clone_from(&results.study.criterion_specs);
         self.searches.extend(results.searches.iter().cloned());
         // Repeats of the same load are in several steps.
@@ -353,6 +477,7 @@ impl Adviser {
             fleet: self.fleet.name().to_owned(),
             headroom: self.fleet.headroom(),
             others: self.other_answers(&choices),
+            boxes: self.box_plan(),
             choices,
             undecided,
             left_out,
@@ -453,6 +578,7 @@ impl Adviser {
                 StageKind::Confirm => "repeats, without which costs are not told apart",
                 StageKind::Limit => "how far each goes",
                 StageKind::Others => "other fleets",
+                StageKind::Boxes => "how many boxes",
             };
             format!("{what} ({because})")
         });
@@ -472,6 +598,12 @@ impl Adviser {
 /// The figure that costs are told by.
 fn cost_figure() -> String {
     Contest::CPU_PER_MESSAGE.figure().name.clone()
+}
+
+/// Seconds that each of so many searches may take.
+fn search_s(left_s: f64, searches: usize) -> u64 {
+    let each_s = (left_s / searches.max(1) as f64 / AROUND_SEARCH) as u64;
+    each_s.clamp(SHORTEST_SEARCH_S, LONGEST_SEARCH_S)
 }
 
 /// Trials of one load on one system.

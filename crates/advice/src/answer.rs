@@ -7,6 +7,7 @@ use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::boxes::{BoxPlan, so_many_boxes};
 use crate::evidence::{Evidence, NotCounted, Source, in_words};
 use crate::variation::Variation;
 
@@ -31,6 +32,9 @@ pub struct Advice {
     pub left_out: Vec<LeftOut>,
     /// Other fleets, carried or not by the systems that were chosen.
     pub others: Vec<OtherFleet>,
+    /// How many boxes carry what is asked for; absent where that was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<BoxPlan>,
     /// In which ways what was measured differs from the fleet, in sentences.
     pub remarks: Vec<String>,
     /// Steps that were left out, and why, in sentences.
@@ -138,8 +142,18 @@ impl Advice {
         };
         let all = self.choices.len() + self.undecided.len() + self.left_out.len();
         let systems = shown::so_many(all as u64, "system");
+        let boxes = self
+            .boxes
+            .as_ref()
+            .and_then(|plan| plan.boxes)
+            .map(so_many_boxes);
         match self.choices.len() {
-            0 => format!("{asked} · {systems}, none of them is known to carry it"),
+            0 => match boxes {
+                Some(boxes) => {
+                    format!("{asked} · {systems}, none carries it on one box, {boxes} do")
+                }
+                None => format!("{asked} · {systems}, none of them is known to carry it"),
+            },
             1 => format!("{asked} · {systems}, 1 carries it"),
             n => format!("{asked} · {systems}, {n} carry it"),
         }

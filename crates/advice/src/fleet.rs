@@ -138,6 +138,10 @@ pub struct MustFile {
     /// The machine that the server will have; this one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineFile>,
+    /// Whether it is asked how many such machines are needed, each with a broker of its own; if absent, where one is not
+    /// enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<bool>,
 }
 
 /// Size of a machine: a share of this one is held for the server.
@@ -415,6 +419,9 @@ fn check_must(written: &StrictFile, must: &MustFile, problems: &mut Vec<Problem>
         let message = format!("{headroom} times the fleet");
         wrong("headroom", message, "a number from 1 to 100; 3 if absent");
     }
+    if must.boxes == Some(true) && must.machine.is_none() {
+        wrong("boxes", BOX_WITHOUT_SIZE.to_owned(), BOX_SIZE);
+    }
     if let Some(machine) = must.machine {
         if !(machine.cores >= 0.1 && machine.cores <= 1024.0) {
             let message = format!("{} processors", machine.cores);
@@ -438,6 +445,10 @@ fn check_must(written: &StrictFile, must: &MustFile, problems: &mut Vec<Problem>
     }
 }
 
+/// Why boxes without a size are refused.
+pub const BOX_WITHOUT_SIZE: &str = "a box has a size, of which this machine holds several";
+/// How a box gets a size.
+pub const BOX_SIZE: &str = "for example machine = { cores = 0.4 } beside it";
 const NAMES: &str = "small letters, digits and -, beginning with a letter, 40 at most";
 const SIZES: &str = "16B, which are pubgauge's header, to 268435455B";
 const COUNTS: &str = "a number from 1 to 1000000";

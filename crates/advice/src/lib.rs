@@ -9,6 +9,7 @@
 
 mod adviser;
 mod answer;
+mod boxes;
 mod evidence;
 mod fleet;
 mod load;
@@ -22,10 +23,11 @@ mod variation;
 
 pub use adviser::Adviser;
 pub use answer::{Advice, FORMAT, LeftOut, OtherFleet, Recommendation, Undecided, WhyOut, schema};
+pub use boxes::{BoxCount, BoxPlan, KnownBy, NotTold, Room, WhyNotTold};
 pub use evidence::{Evidence, EvidenceOf, NotCounted, Source, StoredAt};
 pub use fleet::{
-    ApplicationsFile, CommandsFile, Delivery, DevicesFile, Fleet, FleetFile, Hears, MachineFile,
-    MustFile, OfflineFile, Survives, fleet_schema,
+    ApplicationsFile, BOX_SIZE, BOX_WITHOUT_SIZE, CommandsFile, Delivery, DevicesFile, Fleet,
+    FleetFile, Hears, MachineFile, MustFile, OfflineFile, Survives, fleet_schema,
 };
 pub use promises::Promise;
 pub use screen::render;

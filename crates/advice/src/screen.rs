@@ -5,6 +5,7 @@ use pubgauge_quantities::text::fill;
 
 use crate::adviser::MOST_CHOICES;
 use crate::answer::{Advice, LeftOut, Recommendation, WhyOut};
+use crate::boxes::{BoxPlan, WhyNotTold};
 
 const WIDTH: usize = 80;
 
@@ -42,6 +43,11 @@ pub fn render(advice: &Advice, is_whole: bool) -> String {
     }
     for (change, carried) in advice.others_in_words() {
         say("Otherwise", &format!("{change}: {carried}"));
+    }
+    if let Some(plan) = &advice.boxes {
+        for (label, text) in boxes(plan, is_whole) {
+            say(label, &text);
+        }
     }
     for one in &advice.undecided {
         say("Not told", &format!("{}: {}", one.system, one.because));
@@ -118,6 +124,27 @@ fn settings(choice: &Recommendation) -> String {
     };
     let client = choice.client_in_words();
     format!("{}: {} ({client}){server}", choice.system, keys.join(", "))
+}
+
+/// How many boxes, how they were measured, and which of it cannot be told.
+fn boxes(plan: &BoxPlan, is_whole: bool) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("Boxes", plan.answer_in_words())];
+    let measured = plan.measured_in_words();
+    if !measured.is_empty() {
+        lines.push(("", format!("measured side by side: {measured}")));
+        lines.push(("", format!("shared here: {}", plan.shared.join("; "))));
+    }
+    let not_told = plan.not_told.iter();
+    let not_told = not_told.filter(|one| {
+        is_whole
+            || one.why.is_obstacle()
+            || one.why == WhyNotTold::BeyondTwice && plan.boxes.is_none()
+    });
+    lines.extend(not_told.map(|one| ("", format!("not told: {}", one.because))));
+    if is_whole {
+        lines.extend(plan.remarks.iter().map(|remark| ("", remark.clone())));
+    }
+    lines
 }
 
 /// Each reason once, with the systems that it is about.

@@ -3,6 +3,7 @@
 use pubgauge_driver::Reliability;
 use pubgauge_quantities::lists::unique;
 
+use crate::boxes::{NotTold, Room};
 use crate::fleet::Fleet;
 use crate::variation::Variation;
 
@@ -28,15 +29,18 @@ pub enum StageKind {
     Limit,
     /// Other fleets, once.
     Others,
+    /// The limit of several brokers side by side.
+    Boxes,
 }
 
 impl StageKind {
-    pub(crate) const ALL: [StageKind; 5] = [
+    pub(crate) const ALL: [StageKind; 6] = [
         StageKind::Fleet,
         StageKind::Headroom,
         StageKind::Confirm,
         StageKind::Limit,
         StageKind::Others,
+        StageKind::Boxes,
     ];
 
     /// The name of its study and folder.
@@ -47,6 +51,7 @@ impl StageKind {
             StageKind::Confirm => "3-confirm",
             StageKind::Limit => "4-limit",
             StageKind::Others => "5-others",
+            StageKind::Boxes => "6-boxes",
         }
     }
 }
@@ -66,7 +71,12 @@ pub struct Stage {
     pub search_s: u64,
     /// Of these systems and changes enough is known: they are not measured.
     pub known: Vec<(String, Variation)>,
+    /// Numbers of brokers side by side, each of which is measured; empty: one.
+    pub brokers: Vec<u32>,
 }
+
+/// Seconds that a search on boxes may take, unless the budget has less.
+const SEARCH_ON_BOXES_S: u64 = 150;
 
 impl Stage {
     /// Whether a system is measured with a change.
@@ -80,7 +90,30 @@ impl Stage {
     pub(crate) fn has_absences(&self, change: Variation) -> bool {
         let is_repeat_of_more =
             self.kind == StageKind::Confirm && matches!(change, Variation::Headroom(_));
-        change != Variation::Limit && !is_repeat_of_more
+        !change.is_search() && !is_repeat_of_more
+    }
+
+    /// The step that measures boxes, on the first of these systems that has a broker.
+    ///
+    /// # Errors
+    /// Why boxes cannot be measured here.
+    pub fn of_boxes(
+        fleet: &Fleet,
+        candidates: &[Candidate],
+        room: &Room,
+    ) -> Result<Stage, NotTold> {
+        let brokers = fleet.box_counts(room)?;
+        let mut candidates = candidates.iter();
+        let first = candidates.find(|one| !room.brokerless.contains(&one.system));
+        Ok(Stage {
+            kind: StageKind::Boxes,
+            changes: vec![Variation::Boxes(fleet.headroom())],
+            candidates: vec![first.ok_or_else(NotTold::without_broker)?.clone()],
+            repeats: 1,
+            search_s: SEARCH_ON_BOXES_S,
+            known: Vec::new(),
+            brokers,
+        })
     }
 
     /// The name of its study.
@@ -102,6 +135,14 @@ impl Stage {
             StageKind::Confirm => format!("repeats in turns, on {systems}"),
             StageKind::Limit => format!("the limit of {systems}"),
             StageKind::Others => format!("other fleets, on {systems}"),
+            StageKind::Boxes => {
+                let system = self
+                    .candidates
+                    .first()
+                    .map_or("", |one| one.system.as_str());
+                let numbers: Vec<String> = self.brokers.iter().map(u32::to_string).collect();
+                format!("the limit of {} boxes with {system}", numbers.join(", "))
+            }
         }
     }
 }

@@ -135,6 +135,7 @@ pub(crate) fn demands(
             repeats: 1,
             search_s: 60,
             known: Vec::new(),
+            brokers: Vec::new(),
         };
         let study = fleet.study(&step);
         let study = Study::parse("the study of this fleet", &study, std::path::Path::new(""))?;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_quantities::shown;
 
-use crate::fleet::{ApplicationsFile, DevicesFile, Fleet, Hears, OfflineFile};
+use crate::boxes::{AXIS, DEALT_EVENLY};
+use crate::fleet::{ApplicationsFile, CommandsFile, DevicesFile, Fleet, Hears, OfflineFile};
 use crate::stage::Stage;
 use crate::variation::Variation;
 
@@ -52,7 +53,10 @@ impl Fleet {
             }
             out.push('\n');
         }
-        if step.changes == [Variation::Limit] {
+        if !step.brokers.is_empty() {
+            let _ = writeln!(out, "[grid]\n{AXIS} = {:?}\n", step.brokers);
+        }
+        if step.changes.iter().all(|change| change.is_search()) {
             let _ = writeln!(
                 out,
                 "[search]\nbudget = \"{}s\"\nconfirm = \"20s\"\n",
@@ -163,7 +167,7 @@ impl Fleet {
             }
             None => out.push_str("subscribers = 0\n"),
         }
-        let is_sought = change == Variation::Limit && kind.name == self.busiest().name;
+        let is_sought = change.is_search() && kind.name == self.busiest().name;
         let rate = self.sent_per_s(kind, change);
         if is_sought {
             out.push_str("rate = \"find\"\n");
@@ -191,7 +195,7 @@ impl Fleet {
         let Some(commands) = kind.commands else {
             return;
         };
-        let per_s = SECOND / commands.every.0 as f64 * self.speed_up() * factor_of_rate(change);
+        let per_s = self.commands_per_s(commands, change);
         let size = commands.payload.map_or(64, |size| size.0);
         let _ = writeln!(out, "[[workload.flow]]\nname = \"{}-commands\"", kind.name);
         let _ = writeln!(
@@ -206,10 +210,45 @@ impl Fleet {
         let _ = writeln!(out, "subscribe-as = \"{}-devices\"", kind.name);
         let _ = writeln!(out, "rate = \"{per_s:.6}/s\"");
         let _ = writeln!(out, "payload = \"{}B\"", self.payload(size, change));
-        if commands.answered {
+        if commands.answered && !matches!(change, Variation::Boxes(_)) {
             out.push_str("exchange = \"ping-pong\"\n");
         }
         out.push('\n');
+        if commands.answered && matches!(change, Variation::Boxes(_)) {
+            self.write_answers(out, kind, change, per_s);
+        }
+    }
+
+    /// Answers as messages of their own: one who asks on several brokers cannot wait on all of them.
+    fn write_answers(&self, out: &mut String, kind: &DevicesFile, change: Variation, per_s: f64) {
+        let count = self.devices(kind, change);
+        let size = kind.commands.and_then(|commands| commands.payload);
+        let size = self.payload(size.map_or(64, |size| size.0), change);
+        let name = format!("{}-answers", kind.name);
+        let _ = writeln!(
+            out,
+            "[[workload.flow]]\nname = {name:?}\npublishers = {count}\npublish-as = \"{}-devices\"\n\
+             topic = \"{name}/{{device}}\"\ndimensions = {{ device = {count} }}\nsubscribers = 1\n\
+             subscribe = \"{name}/#\"\nrate = \"{per_s:.6}/s\"\npayload = \"{size}B\"\n",
+            kind.name
+        );
+    }
+
+    fn commands_per_s(&self, commands: CommandsFile, change: Variation) -> f64 {
+        SECOND / commands.every.0 as f64 * self.speed_up() * factor_of_rate(change)
+    }
+
+    /// Messages a second of all but the kind that sends the most, commands and answers included.
+    pub(crate) fn others_per_s(&self, change: Variation) -> f64 {
+        let kinds = self.file.devices.iter();
+        let others = kinds.filter(|kind| kind.name != self.busiest().name);
+        let sent: f64 = others.map(|kind| self.sent_per_s(kind, change)).sum();
+        let commands = self.file.devices.iter().filter_map(|kind| kind.commands);
+        let commands = commands.map(|commands| {
+            let ways = if commands.answered { 2.0 } else { 1.0 };
+            ways * self.commands_per_s(commands, change)
+        });
+        sent + commands.sum::<f64>()
     }
 
     /// Applications that share, and all but the first kind that hear all of some devices, only subscribe.
@@ -248,10 +287,18 @@ impl Fleet {
     pub(crate) fn devices(&self, kind: &DevicesFile, change: Variation) -> u64 {
         let times = match change {
             Variation::Devices(times) => times,
-            Variation::Headroom(times) if self.grows_by_devices(times) => times,
+            Variation::Headroom(times) | Variation::Boxes(times)
+                if self.grows_by_devices(times) =>
+            {
+                times
+            }
             _ => 1.0,
         };
-        (f64::from(kind.count) * times).ceil() as u64
+        let devices = (f64::from(kind.count) * times).ceil() as u64;
+        match change {
+            Variation::Boxes(_) => devices.next_multiple_of(DEALT_EVENLY),
+            _ => devices,
+        }
     }
 
     /// Whether so many times the fleet has more devices; else its devices send more often.
@@ -265,7 +312,7 @@ impl Fleet {
         let rate = Fleet::rate(kind) * self.speed_up();
         let devices = self.devices(kind, change) as f64 / f64::from(kind.count);
         match change {
-            Variation::Headroom(times) => rate * times,
+            Variation::Headroom(times) | Variation::Boxes(times) => rate * times,
             change => rate * devices * factor_of_rate(change),
         }
     }
@@ -355,7 +402,7 @@ struct Absences {
 
 fn phases(change: Variation, absences: Option<Absences>) -> String {
     let ready = "ready-within = \"2min\", drain-within = \"30s\"";
-    if change == Variation::Limit {
+    if change.is_search() {
         return format!("{ready}, measure = \"5s\", warm-up = \"1s\"");
     }
     let measure_s = absences.map_or(MEASURE_S, |absences| absences.measure_s.max(MEASURE_S));
@@ -365,7 +412,7 @@ fn phases(change: Variation, absences: Option<Absences>) -> String {
 /// How many times as often messages come.
 fn factor_of_rate(change: Variation) -> f64 {
     match change {
-        Variation::Headroom(times) | Variation::Rate(times) => times,
+        Variation::Headroom(times) | Variation::Boxes(times) | Variation::Rate(times) => times,
         _ => 1.0,
     }
 }

@@ -19,6 +19,8 @@ pub enum Variation {
     Payload(f64),
     /// The rate of the kind that sends the most is searched for.
     Limit,
+    /// As with `Limit`, with so many times the fleet, dealt out evenly over several brokers.
+    Boxes(f64),
 }
 
 impl Variation {
@@ -38,6 +40,7 @@ impl Variation {
             Variation::Rate(_) => "more-often",
             Variation::Payload(_) => "larger",
             Variation::Limit => "limit",
+            Variation::Boxes(_) => "boxes",
         }
     }
 
@@ -50,6 +53,12 @@ impl Variation {
             Variation::Rate(times) => format!("{times} times as often"),
             Variation::Payload(times) => format!("{times} times as large"),
             Variation::Limit => "the limit".into(),
+            Variation::Boxes(times) => format!("boxes for {times} times the fleet"),
         }
+    }
+
+    /// Whether a rate is searched for.
+    pub(crate) fn is_search(self) -> bool {
+        matches!(self, Variation::Limit | Variation::Boxes(_))
     }
 }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use clap::Parser;
-use pubgauge_advice::{Advice, Adviser, Fleet, Stage, StageKind, render};
+use pubgauge_advice::{
+    Advice, Adviser, BOX_SIZE, BOX_WITHOUT_SIZE, Fleet, Room, Stage, StageKind, render,
+};
 use pubgauge_campaign::{Given, Prepared, SystemsHere};
 use pubgauge_command::exit::{CRITERION, Ending, FINE, NOT_VALID, print, tell};
 use pubgauge_place::shell::quoted;
@@ -17,7 +19,7 @@ use pubgauge_quantities::shown;
 use pubgauge_report::advice_page;
 use pubgauge_runner::trial::now;
 use pubgauge_study::{PlanOptions, Study};
-use pubgauge_testbed::Catalog;
+use pubgauge_testbed::{Catalog, memory, processors};
 
 use crate::args::{AdviseArgs, Cli, RunArgs, Verb};
 use crate::prepare::quantity;
@@ -42,8 +44,9 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         testbed: &testbed,
     };
     let promised = promises::promised(&fleet, &here, &args.on)?;
+    let room = room(&promised);
     if args.explain {
-        print(&explain(&fleet, &promised));
+        print(&(explain(&fleet, &promised) + &explain_boxes(&fleet, &promised, &room)));
         return Ok(FINE);
     }
     let prepared = check_plan(&fleet, &promised, &here)?;
@@ -67,7 +70,8 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         shown.keeping.clone(),
         shown.left_out.clone(),
         shown.untried.clone(),
-    );
+    )
+    .with_room(room);
     if let Some(prepared) = prepared.filter(|_| !earlier.is_empty()) {
         let runs = stored::read_runs(&earlier, &shown.keeping, &here);
         let now = stored::systems_now(&prepared, &shown);
@@ -79,15 +83,18 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         let Some(step) = adviser.next_step(left_s) else {
             break;
         };
+        let left_s = left_s - adviser.reserved_s(step.kind);
         measure(&mut adviser, &step, &folder, args, &stop, left_s, &mut pace)?;
     }
     pubgauge_testbed::stop_everything();
     let mut advice = adviser.advice();
     for choice in &mut advice.choices {
-        for (name, content) in shown.configuration(&choice.system) {
-            stored_json::write(&folder.join(&name), content).map_err(Ending::not_valid)?;
-            choice.server_files.push(name);
-        }
+        choice.server_files = store_configuration(&shown, &choice.system, &folder)?;
+    }
+    if let Some(plan) = &mut advice.boxes
+        && let Some(system) = &plan.system
+    {
+        plan.server_files = store_configuration(&shown, system, &folder)?;
     }
     let page = store(&advice, &folder, &started, &text)?;
     let screen = || {
@@ -116,8 +123,39 @@ fn store(advice: &Advice, folder: &Path, started: &str, fleet: &str) -> Result<P
     Ok(page)
 }
 
+/// Writes the files of a system's server into the folder; their names.
+fn store_configuration(
+    shown: &promises::Promised,
+    system: &str,
+    folder: &Path,
+) -> Result<Vec<String>, Ending> {
+    let mut names = Vec::new();
+    for (name, content) in shown.configuration(system) {
+        stored_json::write(&folder.join(&name), content).map_err(Ending::not_valid)?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// The machine, as far as boxes share it.
+fn room(promised: &promises::Promised) -> Room {
+    Room {
+        processors: processors(),
+        memory_bytes: memory(),
+        brokerless: promised.brokerless(),
+    }
+}
+
 /// The fleet, and its text.
 fn fleet(args: &AdviseArgs) -> Result<(Fleet, String), Ending> {
+    let (mut fleet, mut text) = described_fleet(args)?;
+    if args.boxes {
+        ask_for_boxes(&mut fleet, &mut text)?;
+    }
+    Ok((fleet, text))
+}
+
+fn described_fleet(args: &AdviseArgs) -> Result<(Fleet, String), Ending> {
     match (&args.fleet, args.small.file()) {
         (Some(path), _) => Fleet::open(path).map_err(Ending::bad_input),
         (None, Some(text)) => {
@@ -128,6 +166,19 @@ fn fleet(args: &AdviseArgs) -> Result<(Fleet, String), Ending> {
             "there is no fleet to advise on\n  hint: pubgauge advise --devices 5000 --every 30s --payload 120B, or a file (docs/advise.md)",
         )),
     }
+}
+
+/// Asks for boxes besides what the file says, which its copy tells.
+fn ask_for_boxes(fleet: &mut Fleet, text: &mut String) -> Result<(), Ending> {
+    let must = &mut fleet.file.must;
+    if must.machine.is_none() {
+        return Err(Ending::bad_input(format!(
+            "--boxes: {BOX_WITHOUT_SIZE}\n  hint: --cores 0.4, or in [must] of the file, {BOX_SIZE}"
+        )));
+    }
+    must.boxes = Some(true);
+    text.push_str("\n# besides: --boxes (`boxes = true` in [must])\n");
+    Ok(())
 }
 
 fn folder(args: &AdviseArgs, fleet: &Fleet) -> Result<PathBuf, Ending> {
@@ -211,7 +262,8 @@ fn measure(
     pace.planned_s += planned_s;
     pace.took_s += begun.elapsed().as_secs_f64();
     // A search that was cut off has no interval.
-    if step.kind == StageKind::Limit && stop.load(Relaxed) {
+    let is_search = matches!(step.kind, StageKind::Limit | StageKind::Boxes);
+    if is_search && stop.load(Relaxed) {
         adviser.skip(step.kind, "ended by the user");
     } else {
         adviser.take(step.kind, &done.results);
@@ -266,6 +318,24 @@ fn explain(fleet: &Fleet, promised: &promises::Promised) -> String {
     }
 }
 
+/// How boxes would be measured, on the first system that has a broker, where the fleet asks how many.
+fn explain_boxes(fleet: &Fleet, promised: &promises::Promised, room: &Room) -> String {
+    if fleet.file.must.boxes == Some(false) {
+        return String::new();
+    }
+    let step = match Stage::of_boxes(fleet, &promised.keeping, room) {
+        Ok(step) => step,
+        Err(not_told) => return format!("# how many boxes: {}\n", not_told.because),
+    };
+    if fleet.file.must.boxes.is_none() {
+        return format!("# where one box is not enough: {}\n", step.describe());
+    }
+    format!(
+        "# the study of boxes, here with {}\n",
+        step.candidates[0].system
+    ) + &fleet.study(&step)
+}
+
 /// The study of the first step; `None` if no system is left.
 fn first_study(fleet: &Fleet, promised: &promises::Promised) -> Option<String> {
     let candidates = promised.keeping.clone();
@@ -303,7 +373,9 @@ fn check_plan(
 }
 
 fn exit_code(advice: &Advice) -> i32 {
-    match (advice.choices.is_empty(), advice.undecided.is_empty()) {
+    let boxes = advice.boxes.as_ref().and_then(|plan| plan.boxes);
+    let is_unanswered = advice.choices.is_empty() && boxes.is_none();
+    match (is_unanswered, advice.undecided.is_empty()) {
         (false, _) => FINE,
         (true, true) => CRITERION,
         (true, false) => NOT_VALID,

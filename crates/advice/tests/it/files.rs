@@ -137,6 +137,10 @@ fn mistakes_are_told_with_their_place() {
             "[[devices]]\ncount = 5\nevery = \"1s\"\npayload = \"64B\"\n[must]\nheadroom = 0.5",
             "fleet.toml:6:12: 0.5 times the fleet",
         ),
+        (
+            "[[devices]]\ncount = 5\nevery = \"1s\"\npayload = \"64B\"\n[must]\nboxes = true",
+            "fleet.toml:6:9: a box has a size",
+        ),
     ] {
         let message = refused(text);
         assert!(message.contains(told), "{text}: {message}");

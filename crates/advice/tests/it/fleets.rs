@@ -57,6 +57,7 @@ fn steps(fleet: &Fleet) -> Vec<Stage> {
         repeats,
         search_s: 60,
         known: Vec::new(),
+        brokers: Vec::new(),
     });
     each.collect()
 }

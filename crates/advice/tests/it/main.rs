@@ -1,5 +1,6 @@
 //! Advice over planted systems, and fleets as they are read.
 
+mod boxes;
 mod files;
 mod fleets;
 mod long;

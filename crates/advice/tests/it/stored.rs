@@ -42,6 +42,7 @@ fn step(kind: StageKind, changes: &[Variation], systems: &[&str], repeats: u32) 
         repeats,
         search_s: 60,
         known: Vec::new(),
+        brokers: Vec::new(),
     }
 }
 

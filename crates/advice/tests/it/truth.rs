@@ -43,7 +43,7 @@ impl World {
 
     fn trial(&mut self, system: &Planted, change: Variation, repeat: u32) -> Trial {
         let times = match change {
-            Variation::None | Variation::Limit => 1.0,
+            Variation::None | Variation::Limit | Variation::Boxes(_) => 1.0,
             Variation::Headroom(times) | Variation::Devices(times) | Variation::Rate(times) => {
                 times
             }

@@ -10,7 +10,7 @@ use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_command::exit::Ending;
 use pubgauge_command::options::Output;
-use pubgauge_driver::{Lifecycle, Reliability, Support, Target};
+use pubgauge_driver::{Lifecycle, Reliability, Support, Target, Topology};
 use pubgauge_testbed::{SystemFile, SystemKind, Testbed};
 
 use crate::check::prove;
@@ -32,6 +32,17 @@ impl Promised {
     /// The version of a system that was started, as it says itself.
     pub fn version(&self, system: &str) -> Option<String> {
         self.versions.get(system).cloned()
+    }
+
+    /// Systems without a broker: their clients reach each other directly.
+    pub fn brokerless(&self) -> Vec<String> {
+        let each = self.keeping.iter().zip(&self.chosen);
+        let brokerless = each.filter(|(_, chosen)| {
+            let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref());
+            target.is_ok_and(|target| chosen.driver.topology(&target) == Topology::Brokerless)
+        });
+        let names = brokerless.map(|(candidate, _)| candidate.system.clone());
+        names.collect()
     }
 
     /// The files of a system's server as it is configured, by names that tell systems apart.

@@ -9,13 +9,14 @@ use super::{MEASUREMENT, Output, SYSTEMS};
 const ADVISE_DEFAULTS: &str = "\
 What systems promise is shown on the running system first; then the fleet is
 measured on those that keep it, then 3 times the fleet, then repeats, how far
-each goes, and other fleets, as far as the budget reaches. Nothing is named that
-was not measured. Exit code 0: some system is named; 1: none carries it; 2: that
-cannot be told.
+each goes, other fleets, and several brokers, as far as the budget reaches.
+Nothing is named that was not measured. Exit code 0: some system is named, or a
+number of machines that carries it; 1: none carries it; 2: that cannot be told.
 
 Examples:
   pubgauge advise meters.toml                   the fleet from a file
   pubgauge advise --devices 5000 --every 30s --payload 120B
+  pubgauge advise meters.toml --boxes           and how many machines it takes
   pubgauge advise meters.toml --explain         what would be measured
   pubgauge advise meters.toml --stored results  with what is known already
 
@@ -38,6 +39,10 @@ pub struct AdviseArgs {
     /// More folders with system files.
     #[arg(long, value_name = "DIR", env = "PUBGAUGE_SYSTEMS", value_delimiter = ':', help_heading = SYSTEMS)]
     pub systems: Vec<PathBuf>,
+    /// Tell how many machines of the fleet's size are needed, each with a broker of its own: 1, 2 and 4 are measured side by side
+    /// [default: where one is not enough].
+    #[arg(long, help_heading = MEASUREMENT)]
+    pub boxes: bool,
     /// How long it may take. A step that would take longer is left out, and the answer says so.
     #[arg(long, value_name = "TIME", default_value = "20min", help_heading = MEASUREMENT)]
     pub budget: String,
@@ -93,6 +98,12 @@ pub struct SmallFleet {
     /// How many times the fleet must be carried [default: 3].
     #[arg(long, value_name = "TIMES", requires = "devices")]
     pub headroom: Option<f64>,
+    /// Processors of this machine that the server gets [default: all].
+    #[arg(long, value_name = "N", requires = "devices")]
+    pub cores: Option<f64>,
+    /// Memory of this machine that the server gets, for example 512MiB [default: all].
+    #[arg(long, value_name = "SIZE", requires = "cores")]
+    pub memory: Option<String>,
 }
 
 impl SmallFleet {
@@ -119,6 +130,11 @@ impl SmallFleet {
         }
         if let Some(headroom) = self.headroom {
             text.push_str(&format!("headroom = {headroom:?}\n"));
+        }
+        if let Some(cores) = self.cores {
+            let memory = quoted(&self.memory);
+            let memory = memory.map_or(String::new(), |memory| format!(", memory = {memory}"));
+            text.push_str(&format!("machine = {{ cores = {cores:?}{memory} }}\n"));
         }
         Some(text)
     }

@@ -1,6 +1,7 @@
 //! What shows on a machine alone that is not busy with other things.
 
 mod advise;
+mod boxes;
 mod counted;
 mod find;
 mod guard;

@@ -1,10 +1,10 @@
 //! The page for a decision: advice on a fleet, on one sheet, for readers who have never seen pubgauge.
 
 use maud::{Markup, html};
-use pubgauge_advice::{Advice, Recommendation, WhyOut};
+use pubgauge_advice::{Advice, BoxCount, BoxPlan, Recommendation, WhyOut};
 
 use super::frame::{self, Document};
-use super::html::{row, table, text};
+use super::html::{notes, row, table, text};
 
 /// More stored loads that do not count would leave the sheet.
 const MOST_NOT_COUNTED: usize = 6;
@@ -22,6 +22,7 @@ pub fn advice_page(advice: &Advice, started: &str, fleet: &str) -> String {
         },
         sections: html! {
             (answer(advice))
+            @if let Some(plan) = &advice.boxes { (boxes(plan)) }
             (settings(advice))
             (undecided(advice))
             (left_out(advice))
@@ -96,6 +97,46 @@ fn answer(advice: &Advice) -> Markup {
                         li { (text(format!("{change}: {carried}"))) }
                     }
                 }
+            }
+        }
+    }
+}
+
+fn boxes(plan: &BoxPlan) -> Markup {
+    let heads = [
+        (
+            "boxes",
+            "hosts of the size asked for, each with a broker of its own",
+        ),
+        (
+            "times the fleet",
+            "how many times the fleet they carry together",
+        ),
+        (
+            "known",
+            "measured side by side, or following from the numbers that were",
+        ),
+    ];
+    let one = |count: &BoxCount| {
+        let entries = [
+            ("times the fleet", count.times_in_words()),
+            ("known", count.known_by.as_str().to_owned()),
+        ];
+        let entries = entries.map(|(head, entry)| (head, html! { (entry) }));
+        row(html! { (count.boxes) }, entries)
+    };
+    let rows = html! { @for count in &plan.counts { (one(count)) } };
+    html! {
+        section id="boxes" {
+            h2 { "How many boxes" }
+            p { (text(plan.answer_in_words())) "." }
+            @if !plan.counts.is_empty() {
+                (table("results", "How much boxes carry", heads, rows))
+                p { "Measured on one machine, on which the boxes shared: " (plan.shared.join("; ")) "." }
+            }
+            (notes(&plan.remarks))
+            ul {
+                @for one in &plan.not_told { li { "Not told: " (text(&one.because)) } }
             }
         }
     }

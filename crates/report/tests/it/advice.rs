@@ -1,8 +1,9 @@
 //! The page for a decision: on one sheet, readable, and nothing of a fleet's text runs in it.
 
 use pubgauge_advice::{
-    Advice, Evidence, EvidenceOf, FORMAT, LeftOut, NotCounted, OtherFleet, Recommendation, Source,
-    Undecided, Variation, WhyOut,
+    Advice, BoxCount, BoxPlan, Evidence, EvidenceOf, FORMAT, KnownBy, LeftOut, MachineFile,
+    NotCounted, NotTold, OtherFleet, Recommendation, Source, Undecided, Variation, WhyNotTold,
+    WhyOut,
 };
 use pubgauge_conclusions::Carries;
 use pubgauge_driver::Mapping;
@@ -51,6 +52,37 @@ fn choice(rank: u32, system: &str, at_most: Option<f64>) -> Recommendation {
     }
 }
 
+fn boxes() -> BoxPlan {
+    let count = |boxes: u32, at_least: f64, at_most: f64, known_by: KnownBy| BoxCount {
+        boxes,
+        at_least,
+        at_most: Some(at_most),
+        known_by,
+    };
+    BoxPlan {
+        system: Some("mosquitto".into()),
+        size: Some(MachineFile {
+            cores: 0.1,
+            memory: None,
+        }),
+        headroom: 3.0,
+        boxes: Some(3),
+        counts: vec![
+            count(1, 1.1, 1.2, KnownBy::Measured),
+            count(2, 2.2, 2.4, KnownBy::Measured),
+            count(3, 3.2, 3.6, KnownBy::Independence),
+            count(4, 4.3, 4.7, KnownBy::Measured),
+        ],
+        shared: vec!["caches and memory bandwidth".into()],
+        not_told: vec![NotTold {
+            why: WhyNotTold::OtherHardware,
+            because: "boxes of other hardware".into(),
+        }],
+        remarks: vec!["mosquitto is the best of those that carry it and have a broker".into()],
+        server_files: Vec::new(),
+    }
+}
+
 pub fn sample() -> Advice {
     Advice {
         format: FORMAT.into(),
@@ -77,6 +109,7 @@ pub fn sample() -> Advice {
             carries: Carries::Yes,
             source: Source::Stored,
         }],
+        boxes: Some(boxes()),
         remarks: vec!["readings: an absence of 8h is measured as one of 10 s".into()],
         not_measured: vec!["10 times the devices".into()],
         not_counted: vec![NotCounted::new("results/older", None, "another kernel")],
@@ -97,6 +130,8 @@ fn a_decision_is_on_one_sheet() {
         "Which middleware for meters?",
         "3 times the fleet · 5 systems, 3 carry it",
         "12 to 14",
+        "3 boxes of 0.1 cores with mosquitto carry 3 times the fleet: 3.2 to 3.6 times (follows from the others)",
+        "caches and memory bandwidth",
         "12 or more",
         "21.5 ±0.4 us",
         "10 times as often: mosquitto yes (stored)",

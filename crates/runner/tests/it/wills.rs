@@ -75,7 +75,7 @@ impl Planted {
             workload.devices[publisher.device as usize].will = Some(Box::new(LastWill {
                 topic: format!("gone/{n}"),
                 bytes: 16 + (self.seed % 50) as u32,
-                retain: self.seed % 5 == 0,
+                retain: self.seed.is_multiple_of(5),
                 qos: None,
                 delay_s: self.delay_s,
             }));

@@ -96,10 +96,8 @@ impl Inner {
             let (fleet, client, away) = (subscriber.fleet, subscriber.client, subscriber.away);
             let loss = self.behaviour.loss.max(subscriber.loss);
             let lost = pending.lost || chance(&mut self.rng, loss);
-            let copies = match chance(&mut self.rng, self.behaviour.duplication) {
-                true if !lost => 2,
-                _ => 1,
-            };
+            let is_repeated = chance(&mut self.rng, self.behaviour.duplication);
+            let copies = if is_repeated && !lost { 2 } else { 1 };
             for _ in 0..copies {
                 let truth = self.note(index, None, *due, lost);
                 if let Some(record) = self.truth.as_mut().and_then(|all| all.get_mut(truth)) {
