@@ -136,7 +136,7 @@ impl WillLog {
     }
 
     /// The present connection of a client ends; its will comes within `patience` beyond its delay, or never.
-    pub fn end(&mut self, client: ClientId, how: HowEnded, at: Nanos, patience: Nanos) {
+    pub fn end_connection(&mut self, client: ClientId, how: HowEnded, at: Nanos, patience: Nanos) {
         let full = self.ends.len() >= MOST;
         let next = self.ends.len();
         let Some(willing) = self.client(client).filter(|willing| !willing.is_over) else {
@@ -250,9 +250,9 @@ mod tests {
         };
         let mut log = WillLog::new([(7, None), (8, Some(&will))].into_iter());
         let (plain, willing) = (ClientId(0), ClientId(1));
-        log.end(plain, HowEnded::Cut, 10, 5);
-        log.end(willing, HowEnded::Cut, 20, 5);
-        log.end(willing, HowEnded::Lost, 21, 5);
+        log.end_connection(plain, HowEnded::Cut, 10, 5);
+        log.end_connection(willing, HowEnded::Cut, 20, 5);
+        log.end_connection(willing, HowEnded::Lost, 21, 5);
         assert_eq!(log.awaited_until(), 2_000_000_025);
         log.note_return(willing, (30, 31));
         assert_eq!(log.awaited_until(), 0);

@@ -88,14 +88,7 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
     }
     pubgauge_testbed::stop_everything();
     let mut advice = adviser.advice();
-    for choice in &mut advice.choices {
-        choice.server_files = store_configuration(&shown, &choice.system, &folder)?;
-    }
-    if let Some(plan) = &mut advice.boxes
-        && let Some(system) = &plan.system
-    {
-        plan.server_files = store_configuration(&shown, system, &folder)?;
-    }
+    store_configurations(&mut advice, &shown, &folder)?;
     let page = store(&advice, &folder, &started, &text)?;
     let screen = || {
         let evidence = format!(" Page        {}\n", quoted(&page));
@@ -110,6 +103,23 @@ pub fn advise(args: &AdviseArgs) -> Result<i32, Ending> {
         return Ok(NOT_VALID);
     }
     Ok(exit_code(&advice))
+}
+
+/// Writes the files of the servers that an advice names into the folder.
+fn store_configurations(
+    advice: &mut Advice,
+    shown: &promises::Promised,
+    folder: &Path,
+) -> Result<(), Ending> {
+    for choice in &mut advice.choices {
+        choice.server_files = store_configuration(shown, &choice.system, folder)?;
+    }
+    if let Some(plan) = &mut advice.boxes
+        && let Some(system) = &plan.system
+    {
+        plan.server_files = store_configuration(shown, system, folder)?;
+    }
+    Ok(())
 }
 
 /// Writes the page and the file of an advice; returns the path of the page.

@@ -46,7 +46,7 @@ pub fn of_trial(sums: &RecordSums<'_>, one_clock: bool) -> Option<WillFigures> {
     let Account {
         mut figures, times, ..
     } = account;
-    // What is left came for connections that had not ended, unless their ends were too many.
+    // The rest came for connections that had not ended, unless their ends were too many.
     let left = came.values().flatten();
     figures.duplicated += left
         .map(|one| u64::from(one.copies.saturating_sub(1)))

@@ -257,7 +257,7 @@ fn flow(
         })
         .collect();
     if let Some(written) = &file.identities {
-        let sides = sides(&publishers, &subscribers);
+        let sides = devices_of_sides(&publishers, &subscribers);
         let folder = traces.folder;
         identities::give(written, &sides, &mut devices.list, folder, clashes);
     }
@@ -311,7 +311,7 @@ fn flow(
         late::mark(late, kind, &mut subscribers, clashes);
     }
     if let Some(presence) = &file.presence {
-        let sides = sides(&publishers, &subscribers);
+        let sides = devices_of_sides(&publishers, &subscribers);
         presence::give_wills(presence, sides, &mut devices.list, clashes);
     }
     let presence = file.presence.as_ref();
@@ -337,7 +337,7 @@ fn flow(
 }
 
 /// The devices of both sides of a flow, in the order of its publishers and of its subscribers.
-fn sides(publishers: &[Publisher], subscribers: &[Subscriber]) -> [Vec<u32>; 2] {
+fn devices_of_sides(publishers: &[Publisher], subscribers: &[Subscriber]) -> [Vec<u32>; 2] {
     [
         publishers.iter().map(|p| p.device).collect(),
         subscribers.iter().map(|s| s.device).collect(),

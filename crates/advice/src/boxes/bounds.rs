@@ -11,7 +11,7 @@ pub(super) struct Limit {
 
 impl Limit {
     /// An end of its range as the share of one box, with what the other kinds of devices send.
-    fn each(&self, end: f64, others: f64) -> f64 {
+    fn share_of_one(&self, end: f64, others: f64) -> f64 {
         (end + others) / f64::from(self.boxes)
     }
 }
@@ -42,7 +42,7 @@ impl Bounds {
         let pairs = self.limits.iter().enumerate();
         let mut pairs =
             pairs.flat_map(|(n, few)| self.limits[n + 1..].iter().map(move |many| (few, many)));
-        let of = |limit: &Limit, end: f64| limit.each(end, self.others);
+        let of = |limit: &Limit, end: f64| limit.share_of_one(end, self.others);
         let (few, many) =
             pairs.find(|(few, many)| of(many, many.range.high) < of(few, few.range.low))?;
         let times = Range {
@@ -58,7 +58,7 @@ impl Bounds {
         let mut range = limit.range;
         if self.others == 0.0 {
             let fewer = self.limits.iter().filter(|of| of.boxes < limit.boxes);
-            let sure = fewer.map(|of| of.each(of.range.low, 0.0) * f64::from(limit.boxes));
+            let sure = fewer.map(|of| of.share_of_one(of.range.low, 0.0) * f64::from(limit.boxes));
             range.low = sure.fold(range.low, f64::min);
         }
         range
@@ -85,21 +85,21 @@ impl Bounds {
         };
         let sure = nearest.iter().copied().chain(above);
         let mut low = sure
-            .map(|of| of.each(of.range.low, 0.0) * k)
+            .map(|of| of.share_of_one(of.range.low, 0.0) * k)
             .fold(f64::INFINITY, f64::min);
         if above.is_none() {
             low = low.min(self.with_sharing(first, last, k));
         }
         let all = below.into_iter().chain(above);
         let high = all
-            .map(|of| of.each(of.range.high, self.others) * k - self.others)
+            .map(|of| of.share_of_one(of.range.high, self.others) * k - self.others)
             .fold(0.0, f64::max);
         Some(Range { low, high })
     }
 
     fn with_sharing(&self, first: &Limit, last: &Limit, boxes: f64) -> f64 {
-        let best = first.each(first.range.high, self.others);
-        let worst = last.each(last.range.low, self.others);
+        let best = first.share_of_one(first.range.high, self.others);
+        let worst = last.share_of_one(last.range.low, self.others);
         if worst <= 0.0 {
             return 0.0;
         }

@@ -157,26 +157,22 @@ impl Login {
             own: account.own,
         };
         let (what, hint) = login::refused(account.shown, given);
-        if !offers(name) && name == EXTERNAL {
-            let offered = offered.join(", ");
-            return Err(format!(
-                "the server does not offer SASL EXTERNAL{why}; it offers {offered}\n  hint: {OFFERS_EXTERNAL}; or give an account and \
-                 its password beside the certificate"
-            ));
-        }
         if !offers(name) {
-            let account = if username {
-                String::new()
-            } else {
-                format!(", or give the account that the server wants: {hint}")
+            let hint = match (name, username) {
+                (EXTERNAL, _) => format!(
+                    "{OFFERS_EXTERNAL}; or give an account and its password beside the certificate"
+                ),
+                (_, true) => "set native.xmpp.mechanism".into(),
+                (_, false) => format!(
+                    "set native.xmpp.mechanism, or give the account that the server wants: {hint}"
+                ),
+            };
+            let offered = match offered {
+                [] => "nothing".into(),
+                some => some.join(", "),
             };
             return Err(format!(
-                "the server does not offer SASL {name}{why}; it offers {}\n  hint: set native.xmpp.mechanism{account}",
-                if offered.is_empty() {
-                    "nothing".into()
-                } else {
-                    offered.join(", ")
-                }
+                "the server does not offer SASL {name}{why}; it offers {offered}\n  hint: {hint}"
             ));
         }
         if name == "ANONYMOUS" {

@@ -34,6 +34,6 @@ impl Worker {
     /// The connection of a client ends in this way.
     pub(super) fn note_end(&mut self, client: ClientId, how: HowEnded, now: Nanos) {
         let patience = self.context.brief.workload.phases.drain_quiet;
-        self.wills.end(client, how, now, patience);
+        self.wills.end_connection(client, how, now, patience);
     }
 }
