@@ -40,7 +40,6 @@ pub struct Advice {
     /// Steps that were left out, and why, in sentences.
     pub not_measured: Vec<String>,
     /// Stored runs, or trials of them, that do not count, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<NotCounted>,
 }
 

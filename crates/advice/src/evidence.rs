@@ -12,7 +12,6 @@ pub struct Evidence {
     /// Whether it was measured, or was stored.
     pub source: Source,
     /// The stored runs that it is from.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stored: Vec<StoredAt>,
 }
 

@@ -7,6 +7,11 @@ use serde_json::Value;
 
 /// Meters that vanish, and sensors that leave in order, all with a will; two applications hear the wills of both.
 fn study(system: &str, settings: &str, will: &str, offline: &str, measure: &str) -> String {
+    // Core NATS acknowledges nothing.
+    let reliability = match system {
+        "nats" => "at-most-once",
+        _ => "at-least-once",
+    };
     let flow = |name: &str, leave: &str| {
         format!(
             "[[workload.flow]]\nname = \"{name}\"\npublishers = 5\nsubscribers = 1\npayload = \"64B\"\nrate = \"50/s\"\n\
@@ -17,7 +22,7 @@ fn study(system: &str, settings: &str, will: &str, offline: &str, measure: &str)
     };
     format!(
         "name = \"wills\"\nsystems = [\"{system}\"]\nphases = {{ warm-up = \"300ms\", measure = \"{measure}\" }}\n\
-         settings = [{{ reliability = \"at-least-once\"{settings} }}]\n[[workload]]\nname = \"w\"\n{}{}\
+         settings = [{{ reliability = \"{reliability}\"{settings} }}]\n[[workload]]\nname = \"w\"\n{}{}\
          [[workload.flow]]\nname = \"watch\"\npublishers = 0\nsubscribers = 2\nsubscribe = \"state/#\"\n",
         flow("meters", "vanish"),
         flow("sensors", "disconnect"),

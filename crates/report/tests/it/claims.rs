@@ -19,6 +19,7 @@ use pubgauge_figures::rule::Claim;
 use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
 use pubgauge_figures::slow::SlowFigures;
 use pubgauge_figures::studies::StudyOutcome;
+use pubgauge_figures::wills::WillFigures;
 use pubgauge_figures::{
     Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Results, SeriesRecord,
     Status, TrafficRecord, Trial, Verdict,
@@ -144,6 +145,15 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             last_values_ns: Some(latency),
             backlog_ns: Some(latency),
             ..LateFigures::default()
+        }),
+        wills: Some(WillFigures {
+            cut: 4,
+            due: 4,
+            published: 3,
+            deliveries_due: 8,
+            deliveries: 6,
+            time_ns: Some(latency),
+            ..WillFigures::default()
         }),
         system_descriptors: Some(20),
         interruptions: vec![Interruption {
