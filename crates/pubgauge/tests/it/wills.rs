@@ -7,9 +7,9 @@ use serde_json::Value;
 
 /// Meters that vanish, and sensors that leave in order, all with a will; two applications hear the wills of both.
 fn study(system: &str, settings: &str, will: &str, offline: &str, measure: &str) -> String {
-    // Core NATS acknowledges nothing.
+    // Core NATS and XMPP acknowledge nothing to subscribers.
     let reliability = match system {
-        "nats" => "at-most-once",
+        "nats" | "ejabberd" => "at-most-once",
         _ => "at-least-once",
     };
     let flow = |name: &str, leave: &str| {
@@ -21,7 +21,7 @@ fn study(system: &str, settings: &str, will: &str, offline: &str, measure: &str)
         )
     };
     format!(
-        "name = \"wills\"\nsystems = [\"{system}\"]\nphases = {{ warm-up = \"300ms\", measure = \"{measure}\" }}\n\
+        "name = \"wills\"\nsystems = [\"{system}\"]\nphases = {{ warm-up = \"300ms\", measure = \"{measure}\", drain-quiet = \"8s\", drain-within = \"20s\" }}\n\
          settings = [{{ reliability = \"{reliability}\"{settings} }}]\n[[workload]]\nname = \"w\"\n{}{}\
          [[workload.flow]]\nname = \"watch\"\npublishers = 0\nsubscribers = 2\nsubscribe = \"state/#\"\n",
         flow("meters", "vanish"),
