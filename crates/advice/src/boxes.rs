@@ -586,12 +586,15 @@ fn faults(trials: &[Trial]) -> Vec<NotTold> {
     }
     let loose = trials.iter().find_map(|trial| {
         let limits = trial.limits.as_ref()?;
-        let is_whole = limits.cores.is_none_or(|cores| cores.fract() == 0.0);
-        if let Some(reason) = limits.not_held.first() {
-            return Some(reason.clone());
-        }
-        (!limits.cores_by_quota && !is_whole)
-            .then(|| "the kernel holds no part of a processor here".to_owned())
+        // That the client is not off these processors takes nothing from the size of a box: the client's own limit is looked at.
+        let holds_cores = limits.cores.is_none_or(|cores| {
+            limits.cores_by_quota || (limits.cores_by.is_some() && cores.fract() == 0.0)
+        });
+        let holds_memory = limits.memory_bytes.is_none() || limits.memory_by.is_some();
+        (!holds_cores || !holds_memory).then(|| {
+            let reason = limits.not_held.first().cloned();
+            reason.unwrap_or_else(|| "the kernel holds no part of a processor here".into())
+        })
     });
     if let Some(reason) = loose {
         faults.push(NotTold::new(

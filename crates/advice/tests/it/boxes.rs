@@ -331,6 +331,15 @@ fn brokers_that_are_no_boxes_are_refused_by_name() {
     let plan = world.plan();
     assert!(reasons(&plan).contains(&WhyNotTold::NotHeld), "{plan:?}");
     assert_eq!((plan.boxes, plan.counts.len()), (None, 0));
+
+    let mut world = World::new(1, &linear);
+    world.held.memory_bytes = Some(1 << 28);
+    assert!(reasons(&world.plan()).contains(&WhyNotTold::NotHeld));
+
+    // The size is held where the client has the same processors.
+    let mut world = World::new(1, &linear);
+    world.held.not_held = vec!["the client off the system's processors".into()];
+    assert!(!reasons(&world.plan()).contains(&WhyNotTold::NotHeld));
 }
 
 #[test]
