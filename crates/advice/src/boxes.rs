@@ -130,6 +130,8 @@ pub enum WhyNotTold {
     Linked,
     /// The kernel did not hold boxes to their size.
     NotHeld,
+    /// The answer is more boxes than were measured: what takes no more than those send is not seen.
+    Cap,
     /// More boxes than twice the largest number that was measured.
     BeyondTwice,
     /// Boxes that are not a share of this machine.
@@ -360,8 +362,17 @@ impl BoxRun {
         let counts = self.counts(fleet.headroom(), &found, &bounds, may_follow);
         let enough = |count: &&BoxCount| count.at_least >= fleet.headroom();
         let boxes = counts.iter().find(enough).map(|count| count.boxes);
-        not_told.extend(limits_of_every_answer(fleet, &found));
         let largest = found.iter().map(|one| one.boxes).max().unwrap_or(1);
+        if boxes.is_some_and(|boxes| boxes > largest) {
+            not_told.push(NotTold::new(
+                WhyNotTold::Cap,
+                format!(
+                    "whether something that boxes share, such as an application, takes no more than {} send",
+                    so_many_boxes(largest)
+                ),
+            ));
+        }
+        not_told.extend(limits_of_every_answer(fleet, &found));
         BoxPlan {
             system: Some(self.system.clone()),
             size: fleet.file.must.machine,

@@ -8,7 +8,7 @@ use pubgauge_command::exit::Ending;
 use pubgauge_command::options::Output;
 use pubgauge_figures::Results;
 use pubgauge_quantities::lists::unique;
-use pubgauge_quantities::shown::so_many;
+use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_results::store::{self, RESULTS_FILE};
 use pubgauge_study::{Plan, PlanOptions, Study};
 use pubgauge_testbed::Origin;
@@ -20,6 +20,8 @@ use crate::folder;
 pub(super) const FLEET_FILE: &str = "fleet.toml";
 /// More runs than this are not read: name fewer folders.
 const MOST_RUNS: usize = 1_000;
+/// Bytes of results that are held at a time; runs beyond these do not count.
+const MOST_BYTES: u64 = 512 << 20;
 
 /// Stored runs, and those that could not be read.
 #[derive(Default)]
@@ -73,8 +75,20 @@ pub(super) fn read_runs(
     here: &SystemsHere<'_>,
 ) -> StoredRuns {
     let mut stored = StoredRuns::default();
+    let mut held = 0;
     for dir in folders {
         let folder = dir.display().to_string();
+        let bytes = dir.join(RESULTS_FILE).metadata().map_or(0, |of| of.len());
+        if held + bytes > MOST_BYTES {
+            let most = shown::bytes(MOST_BYTES);
+            let because = format!(
+                "with the runs before it, it has more than {most} of results: name fewer folders"
+            );
+            stored
+                .not_counted
+                .push(NotCounted::new(&folder, None, because));
+            continue;
+        }
         let results = match store::load(dir) {
             Ok(results) => results,
             Err(error) => {
@@ -90,6 +104,7 @@ pub(super) fn read_runs(
         if !systems.any(|system| is_asked(system)) {
             continue;
         }
+        held += bytes;
         match plan(dir, &results, here) {
             Ok(plan) => stored.runs.push(StoredRun {
                 together: shared_folder(dir),
