@@ -69,7 +69,7 @@ pub fn render(advice: &Advice, is_whole: bool) -> String {
     }
     if is_whole {
         for one in &advice.not_counted {
-            say("Not counted", &one.describe());
+            say("Uncounted", &one.describe());
         }
     } else if !advice.not_counted.is_empty() {
         let stored = so_many(advice.not_counted.len() as u64, "stored load");

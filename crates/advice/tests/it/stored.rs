@@ -444,7 +444,14 @@ fn a_search_that_asked_for_something_else_does_not_count() {
     run.results.study.criterion_specs[0].value *= 2.0;
     let adviser = knowing(&fleet, &["a"], &[run]);
     assert_eq!(adviser.stored_count(), 0);
-    let told = adviser.advice().not_counted[0].describe();
+    let advice = adviser.advice();
+    let told = advice.not_counted[0].describe();
+    // The label stands apart from the text.
+    let screen = pubgauge_advice::render(&advice, true);
+    assert!(
+        screen.contains(&format!(" Uncounted  {}", &told[..20])),
+        "{screen}"
+    );
     assert!(
         told.contains("something else was asked of the load"),
         "{told}"
