@@ -1,4 +1,4 @@
-//! What a message costs the broker, beside mosquitto in the same run: QoS 0,
+//! Cost of a message for the broker, beside mosquitto in the same run: QoS 0,
 //! 64 bytes, one publisher, one subscriber, with a window of messages under way.
 //!
 //! `cargo bench -p pubgauge-broker` prints millions of messages per CPU-second of
@@ -60,7 +60,7 @@ fn compare(ours: &Broker, theirs: &Broker, case: &Case, window: usize, time: Dur
     );
 }
 
-/// What is sent, and how it is subscribed to.
+/// Messages, and how they are subscribed to.
 struct Case {
     name: &'static str,
     publisher: Version,

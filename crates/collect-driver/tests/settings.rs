@@ -1,4 +1,4 @@
-//! What becomes of settings, with the one that makes subscribers collectors and without.
+//! Settings with and without the one that makes subscribers collectors.
 
 use pubgauge_collect_driver::CollectDriver;
 use pubgauge_driver::*;

@@ -358,7 +358,7 @@ mod tests {
         for wrong in ["d", "cc", "c.", "c.d", cut] {
             assert!(!is_stem_of(wrong, "c"), "{wrong}");
         }
-        // What a version without marks has begun.
+        // A folder that was begun by a version without marks.
         let own = all.path().join("older/collectors/c");
         std::fs::create_dir_all(own.join("log")).unwrap();
         std::fs::write(own.join("log").join(segment::file_name(1)), "").unwrap();

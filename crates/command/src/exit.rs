@@ -212,7 +212,7 @@ mod tests {
         ] {
             assert_eq!(plain(text), shown);
         }
-        // What JSON leaves as it is stays the same value.
+        // A JSON text still has the same value.
         let json = serde_json::to_string("\u{9b}\x1b\u{202e}").unwrap();
         let read: String = serde_json::from_str(&plain(&json)).unwrap();
         assert_eq!(read, "\u{9b}\x1b\u{202e}");

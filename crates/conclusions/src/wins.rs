@@ -228,7 +228,7 @@ impl ContestResult {
         Some(Factor::new(next.to_best?, best.bound))
     }
 
-    /// The same in words: `2.94 times apart (2.80 to 3.10)`.
+    /// That factor in words: `2.94 times apart (2.80 to 3.10)`.
     fn times(&self) -> Option<String> {
         let Factor { times, low, high } = self.factor()?;
         let low = shown::digits(low);

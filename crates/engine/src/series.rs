@@ -337,7 +337,7 @@ mod tests {
         Cuts::new(table, &workload)
     }
 
-    /// The same with four steps to an interval.
+    /// These cuts with four steps to an interval.
     fn in_steps(of: &Cuts) -> Cuts {
         let mut cuts = of.clone();
         cuts.table.steps = 4;

@@ -74,7 +74,7 @@ fn results() -> Results {
     }
 }
 
-/// The same with a search of two trials of one load.
+/// That run with a search of two trials of one load.
 fn with_a_search() -> Results {
     use pubgauge_figures::search::*;
 
@@ -309,7 +309,7 @@ fn loads_are_numbers_and_no_column_is_empty_throughout() {
     assert_eq!(none.columns, whole(run.searches()).columns);
 }
 
-/// What github-action-benchmark reads: a list of name, unit and value, less or more of which is better.
+/// The form of github-action-benchmark: a list of name, unit and value, less or more of which is better.
 #[test]
 fn entries_of_a_benchmark_are_of_valid_trials_and_say_their_unit() {
     let flat_out = |system: &str, repeat, per_s| {
@@ -668,7 +668,7 @@ fn windows_are_rows_of_all_flows_and_of_each() {
     assert!(table.columns.iter().any(|c| c.name == "latency_p99_ns"));
 }
 
-/// What was never acknowledged is slower than all that was, in the rows of a flow too.
+/// Messages that were never acknowledged are slower than all that were, in the rows of a flow too.
 #[test]
 fn percentiles_know_what_was_never_acknowledged() {
     let mut results = results();

@@ -101,7 +101,7 @@ fn killed_without_a_chance() {
         assert!(Instant::now() < deadline, "{} left of {programs:?}", left());
         std::thread::sleep(Duration::from_millis(5));
     }
-    // What is left are the folders, until the next start.
+    // The folders are left, until the next start.
     assert_eq!(entries(scratch.path()), 2);
     assert_eq!(
         run_once("--once-delayed", &own(), scratch.path(), &[]),
@@ -138,7 +138,7 @@ fn without_privileges() {
     assert_eq!(said, "up: 2\n");
 }
 
-/// What a process says that makes a network once, started by `before`.
+/// Output of a process that makes a network once, started by `before`.
 fn run_once(how: &str, program: &Path, scratch: &Path, before: &[&str]) -> String {
     let program = program.to_str().expect("plain");
     let argv = [before, &[program, how]].concat();

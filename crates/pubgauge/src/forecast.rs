@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// What trials really take: a Java server is slow to start, a flat-out one long to drain.
+    /// How long a trial takes in truth: a Java server is slow to start, a flat-out trial slow to drain.
     fn real(trial: &Ahead) -> Duration {
         let start = if trial.system == "artemis" { 14.0 } else { 0.3 };
         let drain = if trial.workload == "flat-out" {

@@ -112,16 +112,24 @@
     const dash = dashes[(siblings.indexOf(cell) + Math.floor(cell.colour / colours)) % 4];
     return (cell.look = cell.reference ? { stroke: "var(--reference)", dash: dash ?? "6 3" } : { stroke: `var(--s${cell.colour % colours})`, dash });
   }
+  // The rows of a figure whose labels are asked for; they are parsed when the first ones are. Rows that begin alike stand
+  // together: [[label, verdict], [the rest of each]].
+  function rowsOf(figure, isAsked = () => true) {
+    figure.groups ??= JSON.parse(document.getElementById(`${figure.id}-rows`).textContent);
+    return figure.groups.filter(([[label]]) => isAsked(label)).flatMap(([head, rest]) => rest.map((values) => [...head, ...values]));
+  }
   // Rows as objects with their cell and its look; those of the point that is shown, unless all.
   function objects({ figure, workload }) {
-    const rows = figure.rows.map((row) => Object.fromEntries(figure.columns.map((name, i) => [name, row[i]])));
+    const cellOf = (label) => (label === data.noise ? noise : workload.byLabel.get(label));
+    const isShown = (cell) => figure.kind === "axis" || cell === noise || cell.point === workload.point;
+    const rows = rowsOf(figure, (label) => isShown(cellOf(label))).map((row) => Object.fromEntries(figure.columns.map((name, i) => [name, row[i]])));
     for (const row of rows) {
-      row.cell = row.row === data.noise ? noise : workload.byLabel.get(row.row);
+      row.cell = cellOf(row.row);
       row.look = look(workload, row.cell);
       row.invalid = row.verdict && row.verdict !== "valid";
       row.hollow = row.invalid || row.not_compared != null;
     }
-    if (figure.kind !== "axis") return rows.filter((row) => row.cell === noise || row.cell.point === workload.point);
+    if (figure.kind !== "axis") return rows;
     // The other axes stand at the values of the point that is shown.
     const others = rows.find((d) => d.cell.point === workload.point)?.others ?? rows[0].others;
     return rows.filter((d) => d.others === others).sort((a, b) => a.number - b.number);
@@ -490,7 +498,7 @@
   // ---- saving ------------------------------------------------------------------------------
   const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   function csv({ figure }) {
-    const rows = figure.rows.map((row) => row.map((v) => (v === null ? "" : quote(String(v)))).join(","));
+    const rows = rowsOf(figure).map((row) => row.map((v) => (v === null ? "" : quote(String(v)))).join(","));
     return [figure.columns.join(","), ...rows, ""].join("\r\n");
   }
   // A copy that stands alone: colours resolved, on paper, with its title and what its marks mean.

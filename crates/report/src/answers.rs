@@ -63,7 +63,7 @@ pub struct RowAnswer {
     pub carries: Option<Carries>,
     /// The figure that decided, in a few words: `p99 4.2 ms`.
     pub figure: String,
-    /// The same in as few words as can be, for a matrix: `p99 <= 4.2 ms`.
+    /// That figure as short as a matrix needs it: `p99 <= 4.2 ms`.
     pub brief: String,
     /// The deciding figure in full, with the limit, or the verdict that leaves it undecided.
     pub decided_by: String,

@@ -4,14 +4,12 @@ use maud::{Markup, html};
 use pubgauge_figures::Results;
 use pubgauge_figures::model::StudyInfo;
 use pubgauge_quantities::shown;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::LatencyLogs;
 use crate::answers;
 use crate::charts;
 use crate::searches::Sought;
-use crate::summary::Summary;
+use crate::summary::{Cell, Summary};
 
 mod advice;
 mod answer;
@@ -20,6 +18,7 @@ mod chart;
 mod claims;
 mod comparisons;
 mod content;
+mod drawn;
 mod facts;
 mod frame;
 mod html;
@@ -40,7 +39,9 @@ pub use advice::advice_page;
 pub use index::{in_url, index};
 pub use trend::trend_page;
 
+use claims::ShownClaim;
 use content::Page;
+use drawn::{Drawn, DrawnCell};
 use frame::Document;
 
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
@@ -65,13 +66,14 @@ pub fn page(results: &Results, logs: &dyn LatencyLogs) -> String {
         summary,
     };
     let study = &results.study;
+    let claims = claims::with_figures(&results.claims, "");
     let document = Document {
         name: &heading(study),
         started: &study.started,
         first: "answer",
         header: header(results),
         sections: sections(&page),
-        workloads: data(&page),
+        drawn: drawn(&page, &claims),
     };
     document.text()
 }
@@ -160,51 +162,36 @@ fn contents(page: &Page<'_>) -> Markup {
     }
 }
 
-/// A row of charts, as `page.js` reads it.
-fn row(label: &str, row: &str, point: usize, colour: usize, reference: bool) -> Value {
-    json!({ "label": label, "row": row, "point": point, "colour": colour, "reference": reference })
-}
-
-/// The charts of a workload, as `page.js` reads them.
-#[derive(Serialize)]
-struct Drawn<'a> {
-    cells: Vec<Value>,
-    figures: &'a [charts::Chart],
-    #[serde(rename = "flatOut")]
-    flat_out: bool,
-}
-
-impl Drawn<'_> {
-    fn text(&self) -> String {
-        serde_json::to_string(self).expect("figures are plain data")
-    }
-}
-
-/// The data for the charts.
-fn data(page: &Page<'_>) -> Vec<String> {
+/// The charts of workloads, searches and claims.
+fn drawn<'a>(page: &'a Page<'a>, claims: &'a [ShownClaim<'a>]) -> Vec<Drawn<'a>> {
     let workloads = page.summary.workloads.iter().zip(&page.figures);
     let workloads = workloads.map(|(workload, figures)| {
-        let cells = workload.cells.iter();
-        let cells = cells.map(|c| row(&c.label, &c.row, c.point, c.system_index, c.reference));
-        let drawn = Drawn {
-            cells: cells.collect(),
-            figures,
-            flat_out: workload.flat_out,
+        let cell = |cell: &'a Cell<'a>| DrawnCell {
+            label: &cell.label,
+            row: &cell.row,
+            point: cell.point,
+            colour: cell.system_index,
+            reference: cell.reference,
         };
-        drawn.text()
+        Drawn {
+            cells: workload.cells.iter().map(cell).collect(),
+            figures: figures.iter().collect(),
+            flat_out: workload.flat_out,
+        }
     });
     // A search is drawn like a workload of one row.
     let searches = page.searches.iter().zip(&page.search_figures);
-    let searches = searches.map(|(sought, figures)| {
-        let label = &sought.label;
-        let cell = row(label, label, 0, sought.system_index, sought.reference);
-        let drawn = Drawn {
-            cells: vec![cell],
-            figures,
-            flat_out: false,
-        };
-        drawn.text()
+    let searches = searches.map(|(sought, figures)| Drawn {
+        cells: vec![DrawnCell {
+            label: &sought.label,
+            row: &sought.label,
+            point: 0,
+            colour: sought.system_index,
+            reference: sought.reference,
+        }],
+        figures: figures.iter().collect(),
+        flat_out: false,
     });
-    let claims = claims::data(&claims::with_figures(&page.results.claims, ""));
+    let claims = claims::drawn(claims);
     workloads.chain(searches).chain(claims).collect()
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use pubgauge_conclusions::answer::TrialCounts;
 use pubgauge_figures::Results;
 use pubgauge_figures::claim::ClaimOutcome;
+use pubgauge_figures::model::Excess;
 use pubgauge_figures::studies::OutcomeCounts;
 use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
@@ -380,6 +381,12 @@ fn block(
     out.push('\n');
 }
 
+/// What latencies of these cells contain beside the system's, each once.
+pub(crate) fn excesses<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Vec<Excess> {
+    let trials = cells.flat_map(|cell| &cell.trials);
+    unique(trials.filter_map(|trial| trial.verdict.excess()))
+}
+
 /// The demands, and the meaning of the marks at rates.
 pub(crate) fn meanings(
     out: &mut String,
@@ -405,13 +412,9 @@ pub(crate) fn meanings(
         wrapped(out, " yes: ", &plain(&text), width);
     }
     let cells = || columns.iter().flat_map(|column| &column.cells);
-    let late = cells().any(|(cell, row)| {
-        let mut trials = cell.trials.iter();
-        row.carries == Some(Carries::Yes) && trials.any(|t| t.verdict.latency_is_upper_bound)
-    });
-    if late {
-        let words = "<=: the client's own lateness is in it; the system's latency is lower";
-        wrapped(out, " ", words, width);
+    let yes = cells().filter(|(_, row)| row.carries == Some(Carries::Yes));
+    for excess in excesses(yes.map(|(cell, _)| *cell)) {
+        wrapped(out, " <=: ", excess.meaning(), width);
     }
     let rates = cells().filter(|(_, row)| row.carries.is_none());
     let marks = rates.filter_map(|(_, row)| mark_words(row.carried?.bound));

@@ -1,4 +1,4 @@
-//! What a page of hundreds of trials takes: allocations are counted.
+//! Memory that a page of hundreds of trials takes: allocations are counted.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

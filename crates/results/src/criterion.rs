@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pubgauge_figures::criterion::{Comparator, CriterionSpec};
 use pubgauge_figures::distribution::{Bounds, TooFew};
 use pubgauge_figures::figure::{Better, Figure, Unit, figure};
-use pubgauge_figures::model::{CriterionOutcome, Status, Trial};
+use pubgauge_figures::model::{CriterionOutcome, Excess, Status, Trial};
 use pubgauge_figures::party::SlowestParty;
 
 use crate::verdict::failures_decide;
@@ -26,8 +26,8 @@ enum FigureForm {
     AtLeast(f64),
     /// That it is less than this.
     Below(f64),
-    /// That it is this or less, and what of it is the client's is not known.
-    AtMost(f64),
+    /// That it is this or less, and how much of it this excess is, is not known.
+    AtMost(f64, Excess),
     /// A percentile that is between these, or above the first, and what it takes to know more.
     Between(Option<f64>, Option<f64>, Option<TooFew>),
     /// Its value, and the verdict that decides.
@@ -41,7 +41,7 @@ enum FigureForm {
 }
 
 impl Bearing {
-    /// The figure in as few words as can be, with `show` for values: `p99 <= 3.87 ms` where the client's own lateness is in it.
+    /// The figure in as few words as can be, with `show` for values: `p99 <= 3.87 ms` where it has an [`Excess`].
     /// `None` where there is none.
     pub fn brief(&self, name: &str, show: impl Fn(f64) -> String) -> Option<String> {
         Some(match &self.told {
@@ -52,7 +52,7 @@ impl Bearing {
                 format!("{name} >= {}", show(*value))
             }
             FigureForm::OfOne(_, value, who) => format!("{name} of {who} >= {}", show(*value)),
-            FigureForm::AtMost(value) | FigureForm::Between(None, Some(value), _) => {
+            FigureForm::AtMost(value, _) | FigureForm::Between(None, Some(value), _) => {
                 format!("{name} <= {}", show(*value))
             }
             FigureForm::Below(value) => format!("{name} < {}", show(*value)),
@@ -69,9 +69,13 @@ impl Bearing {
             FigureForm::Value(value) => show(*value),
             FigureForm::AtLeast(value) => format!("{} or more", show(*value)),
             FigureForm::Below(value) => format!("below {}", show(*value)),
-            FigureForm::AtMost(value) => {
+            FigureForm::AtMost(value, excess) => {
                 let value = show(*value);
-                format!("at most {value} (the client's own lateness included)")
+                let why = match excess {
+                    Excess::Lateness => "the client's own lateness included",
+                    Excess::WarmingUp => "it was falling",
+                };
+                format!("at most {value} ({why})")
             }
             FigureForm::Between(from, to, few) => {
                 let lies = match (from, to) {
@@ -110,7 +114,7 @@ impl Bearing {
             | FigureForm::Beside(value, _)
             | FigureForm::Crowded(value) => (Some(value), Some(value)),
             FigureForm::AtLeast(value) | FigureForm::OfOne(_, value, _) => (Some(value), None),
-            FigureForm::Below(value) | FigureForm::AtMost(value) => (None, Some(value)),
+            FigureForm::Below(value) | FigureForm::AtMost(value, _) => (None, Some(value)),
             FigureForm::Between(from, to, _) => (from, to),
             FigureForm::Reason(_) => (None, None),
         }
@@ -119,7 +123,7 @@ impl Bearing {
     /// The upper bound of the figure, where no more than that is known of it.
     pub fn at_most(&self) -> Option<f64> {
         match self.told {
-            FigureForm::Below(value) | FigureForm::AtMost(value) => Some(value),
+            FigureForm::Below(value) | FigureForm::AtMost(value, _) => Some(value),
             _ => None,
         }
     }
@@ -140,8 +144,8 @@ impl Bearing {
 /// - An overloaded or lossy trial fails such bounds too, whatever it measured.
 /// - A host-bound trial is compared by its rates.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
-/// - A client-bound or host-bound trial meets an upper bound on a time that counts from when a message was due, if that
-///   contains the client's lateness and nothing else was amiss ([`Verdict::latency_is_upper_bound`](pubgauge_figures::Verdict::latency_is_upper_bound)).
+/// - A client-bound or host-bound trial, or one whose latency fell, meets an upper bound on a time that counts from when a
+///   message was due, if that contains the client's lateness and nothing else was amiss ([`Verdict::latency_is_upper_bound`](pubgauge_figures::Verdict::latency_is_upper_bound)).
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparator::{AtLeast, AtMost, Equal, Greater, Less};
@@ -229,10 +233,10 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::SettingBound | Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
             said(holds(value).then_some(true), FigureForm::AtLeast(value))
         }
-        (Status::HostBound | Status::ClientBound, found)
+        (Status::HostBound | Status::ClientBound | Status::Unsteady, found)
             if asked.has_lateness
                 && matches!(criterion.comparison, Less | AtMost)
-                && trial.verdict.latency_is_upper_bound =>
+                && trial.verdict.excess().is_some() =>
         {
             let most = match bounds {
                 Some(bounds) => bounds.at_most.map(|ns| ns as f64),
@@ -241,8 +245,8 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             // Between hosts, clocks may hide some of it.
             let error = trial.one_way.and_then(|one_way| one_way.bound_ns);
             let most = most.map(|most| most + error.unwrap_or(0) as f64);
-            match most.filter(|most| holds(*most)) {
-                Some(most) => said(Some(true), FigureForm::AtMost(most)),
+            match most.filter(|most| holds(*most)).zip(trial.verdict.excess()) {
+                Some((most, excess)) => said(Some(true), FigureForm::AtMost(most, excess)),
                 None => beside_verdict(None),
             }
         }

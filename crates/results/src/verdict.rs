@@ -62,8 +62,12 @@ pub fn judge(trial: &Trial) -> Verdict {
 /// A client that is late sends later, and reads later. No system that takes messages in order delivers one earlier
 /// because it, or another, came later: with a client in time, each would have come no later than it did. Flat out, and
 /// where bursts wait for one another, nothing is due at a time of its own, and a faster client would have sent more.
+/// A latency that fell while nothing was amiss is, over the whole measurement, no lower than where it settles.
 fn latency_is_upper_bound(trial: &Trial, findings: &Findings) -> bool {
-    let is_of_client = |status: &Status| matches!(status, Status::ClientBound | Status::HostBound);
+    let leaves_a_bound = |(status, reason): &(Status, Reason)| {
+        matches!(status, Status::ClientBound | Status::HostBound)
+            || reason.rule == Rule::LatencyFalls
+    };
     let found = &findings.found;
     let mut flows = trial.flows.iter();
     let has_schedule =
@@ -75,7 +79,7 @@ fn latency_is_upper_bound(trial: &Trial, findings: &Findings) -> bool {
         + trial.messages.not_connected
         + trial.messages.latency_ns.censored;
     !found.is_empty()
-        && found.iter().all(|(status, _)| is_of_client(status))
+        && found.iter().all(leaves_a_bound)
         && has_schedule
         && missing == 0
         && matches!(series::carried(trial), Carried::All)

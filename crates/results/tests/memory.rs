@@ -1,4 +1,4 @@
-//! What reading and writing the results of hundreds of trials takes: allocations are counted, and grow with the trials.
+//! Memory that reading and writing the results of hundreds of trials takes: allocations are counted, and grow with the trials.
 
 use std::cell::Cell;
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! What a file is told that is not as it must be.
+//! Errors of files that are not as they must be.
 
 use std::path::Path;
 

@@ -81,7 +81,7 @@ impl Authority {
 pub enum SelfSigned {
     /// `openssl req -x509`: an authority's (CA:TRUE), with no name but the common name.
     Authority,
-    /// The same with extensions of its own: CA:FALSE, `DNS:localhost` and `IP:127.0.0.1`.
+    /// `openssl req -x509` with extensions of its own: CA:FALSE, `DNS:localhost` and `IP:127.0.0.1`.
     EndEntity,
     /// `openssl x509 -req -signkey`: of version 1, without extensions.
     Version1,

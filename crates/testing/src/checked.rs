@@ -233,7 +233,7 @@ impl<F: Fleet + ?Sized> CheckedRig<F> {
         self.publish_as(Kind::Measured, id, topic, (stream, sequence), len)
     }
 
-    /// The same for a message of a kind, with its stream and its number there.
+    /// Publishes a message of a kind, with its stream and its number there.
     pub fn publish_as(
         &mut self,
         kind: Kind,

@@ -213,7 +213,7 @@ pub fn a_library_wants_descriptors(driver: &dyn Driver, all_settings: &[Settings
     });
 }
 
-/// The same with 0, 1, 2 ... threads left.
+/// A fleet with 0, 1, 2 ... threads left names threads as what ran out.
 ///
 /// # Panics
 /// If the driver says anything else.

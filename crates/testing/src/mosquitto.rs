@@ -27,12 +27,12 @@ impl Mosquitto {
         Mosquitto::start_with("allow_anonymous true")
     }
 
-    /// The same at another address of this host.
+    /// Open to everybody on this host, at another address of it.
     pub fn start_at(host: Ipv4Addr) -> Mosquitto {
         Mosquitto::begin(host, "allow_anonymous true", None)
     }
 
-    /// The same, which may open so many files.
+    /// Open to everybody on this host, with at most so many files open.
     pub fn with_open_files(most: u32) -> Mosquitto {
         Mosquitto::begin(Ipv4Addr::LOCALHOST, "allow_anonymous true", Some(most))
     }

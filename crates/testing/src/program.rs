@@ -133,12 +133,12 @@ impl Place {
         command
     }
 
-    /// The same after a line of shell.
+    /// The program with these arguments, after a line of shell.
     pub fn command_after<S: AsRef<std::ffi::OsStr>>(&self, line: &str, args: &[S]) -> Command {
         self.command_apart(&[], line, args)
     }
 
-    /// The same in namespaces of its own, those of these flags of `unshare`.
+    /// The program after a line of shell, in namespaces of its own: those of these flags of `unshare`.
     pub fn command_apart<S: AsRef<std::ffi::OsStr>>(
         &self,
         flags: &[&str],

@@ -22,8 +22,8 @@ pub struct Volume {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Volumes {
     pub mean: Volume,
-    /// The same as the mean, unless a rate changes over time. Flows need not have theirs at one time: it is no less than the
-    /// most at any moment.
+    /// The largest volumes of the flows together: the mean, unless a rate changes over time. Flows need not have theirs at one
+    /// time, so that it is no less than the most at any moment.
     pub peak: Volume,
 }
 

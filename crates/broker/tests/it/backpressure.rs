@@ -278,7 +278,7 @@ fn a_share_with_one_stuck_member_goes_on_with_the_other() {
     stuck.quiet();
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 

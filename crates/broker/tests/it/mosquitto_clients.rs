@@ -1,4 +1,4 @@
-//! The same things as seen by an independent client: `mosquitto_pub` and
+//! The broker as an independent client sees it: `mosquitto_pub` and
 //! `mosquitto_sub` of mosquitto-clients, which these tests require.
 
 use crate::common;

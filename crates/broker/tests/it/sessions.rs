@@ -46,7 +46,7 @@ fn a_durable_session_keeps_what_its_client_missed() {
         let got = to.message();
         assert_eq!((got.text(), got.qos, got.dup), ("2", 2, false));
         to.quiet();
-        // What was not acknowledged comes again, marked, in order.
+        // Messages that were not acknowledged come again, marked, in order.
         publish_fully(&mut from, "d/x", "3", AtLeastOnce, false);
         publish_fully(&mut from, "d/x", "4", ExactlyOnce, false);
         publish_fully(&mut from, "d/x", "5", ExactlyOnce, false);
@@ -235,7 +235,7 @@ fn passwords_are_checked_where_there_are_any() {
     }
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 
@@ -253,7 +253,7 @@ mod real_time {
         let mut from = Client::new(&broker, V5, "from");
         // Once this comes back the broker has seen the end before it.
         from.quiet();
-        // What is left of 100 s more than 1 s after they were begun, in whole seconds.
+        // 100 s less more than 1 s since they were begun, in whole seconds.
         let sent = Instant::now();
         let left = |sent: &Instant| 99 - sent.elapsed().as_secs() as u32..=99;
         for (topic, expiry_s) in [("e/short", 1), ("e/long", 100)] {

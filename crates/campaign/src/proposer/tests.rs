@@ -1,4 +1,4 @@
-//! What is measured next, over made-up results: nothing runs, and the limits are known.
+//! The choice of the next trials, over made-up results: nothing runs, and the limits are known.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

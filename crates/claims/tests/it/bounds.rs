@@ -17,7 +17,7 @@ fn limited(world: &mut World, system: &str, payload: &str, truth: f64, reached: 
     }
 }
 
-/// What `a` is planted at with `b` at 1, and which of them the client limited.
+/// Values of `a` with `b` at 1, and which of them the client limited.
 fn pair(a: f64, limited_a: bool, limited_b: bool) -> impl Fn(&mut World) {
     move |world: &mut World| {
         for (system, truth, is_limited) in [("a", a, limited_a), ("b", 1.0, limited_b)] {

@@ -70,7 +70,7 @@ fn the_gap_between_the_largest_and_the_smallest() {
             ],
         );
     });
-    // The same gap everywhere, but noise only at the first point: no gap that noise opens, no fall.
+    // A gap that is the same everywhere, with noise only at the first point: no gap that noise opens, no fall.
     null(&falls, |w| {
         for system in ["a", "b", "c", "d"] {
             for (at, size) in SIZES.iter().enumerate() {
@@ -158,7 +158,7 @@ fn where_a_share_of_the_maximum_is_reached() {
     found(DoesNotHold, &earlier, |w| {
         levels(w, 0.01, &[("a", late), ("b", early)])
     });
-    // The same curve, so noisy that the place is one of three.
+    // That curve, so noisy that the place is one of three.
     let flat = [20.0, 100.0, 100.0, 100.0];
     null(&earlier, |w| levels(w, 0.1, &[("a", flat), ("b", flat)]));
     found(CannotTell, &earlier, |w| {
@@ -289,7 +289,7 @@ fn some_parts_suffice() {
     null(&nested, won([1.0, 2.0, 2.0, 1.0]));
 }
 
-/// What is left out could have held: where it would decide, nobody can tell.
+/// Points that are left out could have held: where they would decide, nobody can tell.
 #[test]
 fn a_part_that_is_left_out_may_have_held() {
     let mut parts = SIZES[..3].iter().map(|size| at(size)).collect::<Vec<_>>();

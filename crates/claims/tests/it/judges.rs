@@ -452,7 +452,7 @@ fn ablations_in_turns() {
     found(Holds, &pair(true), drifting(1.1));
     found(DoesNotHold, &pair(true), drifting(0.9));
     null(&pair(true), drifting(1.0));
-    // What both share would hide it.
+    // A part that both share would hide it.
     let unpaired = tally(100, drifting(1.1), &pair(false));
     assert!(unpaired["cannot tell"] > 90, "{unpaired:?}");
 }
@@ -525,7 +525,7 @@ fn counts_are_exact() {
     assert_eq!(counted(&[0.5, 0.4, 0.001]).outcome(some), Holds);
 }
 
-/// What several points say alike is said once.
+/// Findings that several points share are said once.
 #[test]
 fn the_same_of_many_points_is_said_once() {
     let said = |ours: &[&str]| {

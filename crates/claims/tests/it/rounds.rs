@@ -1,4 +1,4 @@
-//! What is undecided is repeated in rounds: which cells, and that looking again and again makes no truth.
+//! Rounds of repeats of undecided claims: which cells they take, and that looking again and again makes no truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ fn only_the_cells_of_what_is_undecided() {
     assert_eq!(wanted.cells, expected.into());
     assert!(wanted.repeats > FIRST);
     assert_eq!(open_cells(&claim(vec![at("64B")])), None);
-    // What no repeat can tell is not wanted.
+    // Claims that no repeat can tell are not wanted.
     assert_eq!(open_cells(&claim(vec![at("4KiB")])), None);
 }
 

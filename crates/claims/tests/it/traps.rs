@@ -1,4 +1,4 @@
-//! What must not be judged: too little, the wrong trials, what differs between implementations; and
+//! Traps that must not be judged: too little, the wrong trials, differences between implementations; and
 //! claims that cannot both hold.
 
 use crate::planted;
@@ -118,7 +118,7 @@ fn an_overloaded_trial_is_not_left_out() {
         ..order.clone()
     };
     assert_eq!(world.outcome(over), Holds);
-    // What the client spoilt is left out.
+    // Trials that the client spoilt are left out.
     world.trials[0].verdict = "client-bound".into();
     assert_eq!(world.outcome(order), Holds);
 }
@@ -280,7 +280,7 @@ fn what_a_claim_needs_is_asked_of_its_own_cells() {
         assert_eq!(found.outcome, NotApplicable, "{sides:?}");
         assert!(found.reason.contains(says), "{}", found.reason);
     }
-    // What was not measured at all is not the network's fault.
+    // Cells that were not measured at all are not the network's fault.
     assert_eq!(judged(&["e", "e"]).outcome, CannotTell);
     // Of parts each is asked for itself: without one of them the claim holds in part.
     let mut parts = claim(vec![

@@ -144,7 +144,7 @@ fn a_share_counts_won_and_lost_points_alike() {
     let told = world.judge(&share(["a", "b"]));
     assert_eq!(told.outcome, CannotTell);
     assert!(told.reason.contains("were counted"), "{}", told.reason);
-    // What is not applicable is named.
+    // The inapplicable one is named.
     let mut parts = claim(vec![
         rule(&["a", "b"], above(0.5)),
         rule(&["a", "b"], above(0.5)),

@@ -28,7 +28,7 @@ pub struct Feed {
     subscribed: Arc<AtomicBool>,
 }
 
-/// What was sent and acknowledged.
+/// Messages sent and acknowledged.
 pub struct Fed {
     pub messages: u64,
     time: Duration,

@@ -1,4 +1,4 @@
-//! What collecting costs and how long it takes, with the bars that it has to reach:
+//! Cost and duration of collecting, with the bars that they have to reach:
 //!
 //! - `latency`: a collector on one processor gets 50,000 messages a second at QoS 1 from a server that paces them; time from when
 //!   each was due until its acknowledgement came;
@@ -171,7 +171,7 @@ impl Drop for Peer {
     }
 }
 
-/// What it costs to take a rate.
+/// The cost of taking a rate.
 struct Cost {
     /// Messages for each second of processor time, k.
     per_cpu_s: f64,

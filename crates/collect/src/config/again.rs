@@ -234,7 +234,7 @@ mod tests {
         assert!(reread(&text("fleet"), &before).is_ok());
         let told = reread(&text("other"), &before).unwrap_err().to_string();
         assert!(told.contains("4:1: `kafka` cannot change"), "{told}");
-        // What the file with the password says, under the same name.
+        // Another password in the file of the same name.
         let password = tempfile::NamedTempFile::new().unwrap();
         let login = format!(
             "{}[kafka.sasl]\nuser = \"u\"\npassword-file = {:?}\n",

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use pubgauge_mqtt_codec::{PropertiesBuf, Property};
 
-    /// What is said to a broker that tells such a limit.
+    /// The answer to a broker that tells such a limit.
     fn said(in_flight: InFlight, limit: Option<u16>) -> Result<(), String> {
         let mut properties = PropertiesBuf::default();
         if let Some(limit) = limit {

@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(ranges, [11..=30, 31..=35]);
             assert_eq!(wrong, Vec::from_iter(told.map(String::from)));
         }
-        // What a stranger may list.
+        // A stranger may list any numbers.
         for among in [(u64::MAX, 0), (0, u64::MAX)] {
             let (mut all, mut numbers) = (Unread::default(), Numbers::default());
             all.add(&of(u64::MAX, Some(among)), &mut numbers);

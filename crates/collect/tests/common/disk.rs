@@ -60,7 +60,7 @@ impl Loop {
         assert_eq!(cut, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// What a start after the power loss finds. Nobody may have files open there.
+    /// The folder as a start after the power loss finds it. Nobody may have files open there.
     pub fn mount_again(&mut self) {
         run("umount", &[self.folder.to_str().unwrap()]);
         self.mount();

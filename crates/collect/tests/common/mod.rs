@@ -96,7 +96,7 @@ impl Listener {
         Listener { address, heard }
     }
 
-    /// What each connection has sent first; nothing of one that sent nothing.
+    /// The first bytes of each connection; nothing of one that sent nothing.
     pub fn heard(&self) -> Vec<Vec<u8>> {
         self.heard.lock().unwrap().clone()
     }

@@ -57,7 +57,7 @@ fn each_address_of_a_name_is_a_broker_and_one_that_is_gone_is_still_collected() 
     assert!(by_broker[&addresses[0]].gone && !by_broker[&addresses[1]].gone);
     collecting.end();
     assert_eq!(numbers(&data).into_keys().collect::<BTreeSet<_>>(), sent);
-    // What is queued at the address that is gone is collected after a restart too.
+    // Messages queued at the address that is gone are collected after a restart too.
     let mut first = Publisher::on(&brokers[0], Reliability::AtLeastOnce);
     first.skip(2000);
     first.publish("t/a", 50, 50);
@@ -133,7 +133,7 @@ fn how_long_a_broker_was_connected_is_written_down_meanwhile() {
     collecting.end();
 }
 
-/// What nobody but the user's broker may hear.
+/// Secrets that nobody but the user's broker may hear.
 const SECRET: &str = "Wq7-of-the-user";
 
 fn give_password(config: &mut pubgauge_collect::Config) {

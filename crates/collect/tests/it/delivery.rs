@@ -1,4 +1,4 @@
-//! What a real broker delivers is stored as it was sent.
+//! Messages of a real broker are stored as they were sent.
 
 use std::collections::BTreeSet;
 use std::process::Command;

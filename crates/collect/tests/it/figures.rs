@@ -28,7 +28,7 @@ fn bytes_of(paths: &[PathBuf]) -> u64 {
     paths.iter().map(len).sum()
 }
 
-/// What the system says is free.
+/// Free space by the system's word.
 fn free_at(folder: &Path) -> u64 {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).unwrap();
     // SAFETY: the structure is plain data, and both pointers live through the call.

@@ -1,4 +1,4 @@
-//! What answers as a broker and is none ends one connection, in words, and disturbs nothing else.
+//! Peers that answer as a broker and are none end one connection, in words, and disturb nothing else.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -19,7 +19,7 @@ fn server(bytes: &'static [u8], ends: bool) -> String {
             };
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(bytes);
-            // What the client says yet is read: else its connection would be reset.
+            // The client's remaining bytes are read: else its connection would be reset.
             if ends {
                 let _ = stream.shutdown(Shutdown::Write);
             }

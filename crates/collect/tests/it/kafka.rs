@@ -157,7 +157,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// What is stored in each partition: MQTT topic and number.
+/// Records of each partition: MQTT topic and number.
 fn stored(kafka: &Kafka, topic: &str, partitions: i32) -> Vec<Vec<(String, u64)>> {
     let runtime = runtime();
     let client = runtime

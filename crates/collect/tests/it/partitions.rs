@@ -138,7 +138,7 @@ fn files_that_were_not_listed_are_made_anew_in_other_folders() {
     all_is_well(&data);
 }
 
-/// What lies among the numbers of other files is moved, and is found where it is.
+/// Rows that lie among the numbers of other files are moved, and are found where they are.
 #[cfg(feature = "upload")]
 #[test]
 fn partitions_are_moved_and_what_is_missing_there_is_told() {

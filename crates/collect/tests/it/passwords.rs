@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::common::*;
 
-/// What the file of the list has, and what the tables have.
+/// Keys of the file of the list, and of the tables.
 const SHARED: &str = "Wq7-of-the-list";
 const OWN: [&str; 3] = ["Xr8-of-the-first", "Ys9-of-the-second", "Zt1-of-later"];
 

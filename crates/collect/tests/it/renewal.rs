@@ -214,7 +214,7 @@ fn a_file_that_is_wrong_changes_nothing_and_is_told_once() {
     fleet.end();
 }
 
-/// What gives credentials to the containers of a host, such as EKS Pod Identity does: one JSON object for each request.
+/// A server that gives credentials to the containers of a host, such as EKS Pod Identity: one JSON object for each request.
 fn agent(credentials: &Arc<Mutex<(&'static str, &'static str, &'static str)>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -48,7 +48,7 @@ fn pipe(path: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
 }
 
-/// What a collector says that begins there and ends at once.
+/// Output of a collector that begins there and ends at once.
 fn collected(config: &Config) -> String {
     let ends = EndsAfter {
         time: Some(Duration::ZERO),
@@ -61,7 +61,7 @@ fn collected(config: &Config) -> String {
     }
 }
 
-/// What verification says.
+/// Output of a verification.
 fn verified(data: &Path) -> String {
     match verify::verify(data) {
         Err(error) => error.to_string(),

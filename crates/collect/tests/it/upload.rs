@@ -343,7 +343,7 @@ fn a_store_that_does_not_answer_is_no_fault_of_the_files_and_no_secret_is_told()
     }
 }
 
-/// What needs a package of PyPI: moto, which speaks S3 as others read its documentation.
+/// Tests that need a package of PyPI: moto, which speaks S3 as others read its documentation.
 mod long {
     use super::*;
     use std::io::{Read, Write};

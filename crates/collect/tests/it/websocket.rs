@@ -144,7 +144,7 @@ fn answers(bytes: &'static [u8]) -> String {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(bytes);
-            // What the client says yet is read: else its connection would be reset.
+            // The client's remaining bytes are read: else its connection would be reset.
             let _ = stream.shutdown(std::net::Shutdown::Write);
             std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
         }

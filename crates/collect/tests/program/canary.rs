@@ -32,7 +32,7 @@ fn figure(address: &str, name: &str) -> u64 {
     value.map_or(0, |value| value.parse().unwrap())
 }
 
-/// What the alert rules of the documentation ask for is there.
+/// The alert rules of the documentation ask for figures that are there.
 fn every_alert_has_its_figure(metrics: &str) {
     let rules = std::fs::read_to_string(repository("docs/collect-alerts.yaml")).unwrap();
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
@@ -110,7 +110,7 @@ fn what_a_killed_broker_had_acknowledged_and_lost_is_told() {
     // All that the collector has acknowledged is there.
     let found = place.run(&["verify", "data"]).exits(0);
     assert!(found.out.ends_with("everything is as it was written\n"));
-    // What the publisher had acknowledged is not.
+    // Messages that the publisher had acknowledged are not.
     let verify = ["verify", "data", "--sequence", "/n"];
     let found = place.run(&verify).exits(1);
     assert!(found.out.contains("\n  m/1: "), "{found:?}");

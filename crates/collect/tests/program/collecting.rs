@@ -110,7 +110,7 @@ fn events(log: &str) -> Vec<serde_json::Value> {
     log.lines().map(line).collect()
 }
 
-/// What is wrong is an object in a line, too, and no line holds a password.
+/// Errors are an object in a line, too, and no line holds a password.
 #[test]
 fn a_log_of_json_has_nothing_else_and_no_secret() {
     let broker = Mosquitto::with_password("right", "");

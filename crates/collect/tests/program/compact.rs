@@ -115,7 +115,7 @@ fn what_is_left_is_told_with_exit_code_2_and_what_is_damaged_with_1() {
     assert!(done.out.contains("fault: site=north/"), "{done:?}");
 }
 
-/// What needs a package of PyPI.
+/// Tests that need a package of PyPI.
 mod long {
     use super::*;
 

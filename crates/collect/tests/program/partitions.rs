@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 
-/// What needs a package of PyPI.
+/// Tests that need a package of PyPI.
 mod long {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! What a service manager is told, over a socket of the test's own; the unit that docs/ has.
+//! Messages to a service manager, over a socket of the test's own; the unit that docs/ has.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ impl Manager {
         command
     }
 
-    /// What is told next, or nothing for so long.
+    /// The next message, or nothing for so long.
     fn next(&self, within: Duration) -> Option<String> {
         self.0.set_read_timeout(Some(within)).unwrap();
         let mut bytes = [0; 4096];
@@ -113,7 +113,7 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
     manager.until("WATCHDOG=1");
     near.write_all(&[b'.'; ROOM as usize]).unwrap();
     drop(broker);
-    // What is told of the broker that is gone finds no room.
+    // Messages of the broker that is gone find no room.
     while get(&address, "/live").starts_with("HTTP/1.1 200") {
         std::thread::sleep(Duration::from_millis(200));
     }

@@ -109,7 +109,7 @@ fn a_broker_and_a_collector_with_certificates_take_each_other_and_nobody_else() 
         assert!(done.err.contains("hint: "), "{done:?}");
         assert!(!done.err.contains(TAKEN), "{done:?}");
     }
-    // What is not TLS, either way round.
+    // A peer without TLS, either way round.
     let plain = Mosquitto::start();
     says(collect(&place, "localhost", plain.port, FULL), "hint: ");
     let without = format!("mqtt://localhost:{}", good.port);

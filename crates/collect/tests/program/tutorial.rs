@@ -14,7 +14,7 @@ fn blocks(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the page has a newcomer do, up to the query, on a broker of the test's own.
+/// The commands of the page, up to the query, on a broker of the test's own.
 fn newcomer(place: &Place, broker: &Mosquitto, blocks: &[String]) -> String {
     let own = std::path::Path::new(PROGRAM)
         .parent()
@@ -47,7 +47,7 @@ fn the_page_brings_a_newcomer_to_files_that_are_whole() {
     );
 }
 
-/// What needs a package of PyPI.
+/// Tests that need a package of PyPI.
 mod long {
     use super::*;
 

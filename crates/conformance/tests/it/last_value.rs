@@ -25,7 +25,7 @@ type Parcel = (Vec<u8>, bool);
 struct Server {
     keeps: Keeps,
     fleets: usize,
-    /// What has not been taken in: when it is, its topic, its payload.
+    /// Messages that have not been taken in: when they are, topic, payload.
     waiting: VecDeque<(u64, String, Vec<u8>)>,
     kept: HashMap<String, Vec<u8>>,
     /// Fleet, client and topic of a subscriber, with what has come for it.

@@ -13,14 +13,14 @@ use pubgauge_driver::{
 };
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver};
 
-/// What a driver does wrong.
+/// A driver's fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// `disconnect` throws away what was accepted and not yet written.
     DisconnectDrops,
     /// `close` does.
     CloseDrops,
-    /// What a subscriber does not read soon is thrown away, although `reliable` is claimed.
+    /// Messages that a subscriber does not read soon are thrown away, although `reliable` is claimed.
     Unreliable,
     /// User properties are accepted and never sent.
     PropertiesStay,
@@ -32,7 +32,7 @@ enum Fault {
     OneTopic,
     /// Timers never fire: an idle client is taken for dead.
     DeadTimers,
-    /// What had come in part when a connection was lost is taken for the beginning of what comes next.
+    /// A message that had come in part when a connection was lost is taken for the beginning of what comes next.
     OldInbox,
     /// `Subscribed` is told at once.
     SubscribedAtOnce,
@@ -352,7 +352,7 @@ impl Lifecycle for Server {
     }
 }
 
-/// What the suite says of a driver with this fault.
+/// Findings of the suite for a driver with this fault.
 fn said_of(fault: Option<Fault>) -> Vec<String> {
     let stopped = Arc::new(AtomicBool::new(false));
     let driver = Planted {

@@ -107,7 +107,7 @@ fn consuming_allocates_nothing() {
     let third = MESSAGES as usize;
     rig.until("the first third", |s| s.delivered >= third);
     let rest = allocations(|| rig.until("the rest", |s| s.delivered == 3 * third));
-    // What a read cuts is kept until the next: a few for each read, none for a message.
+    // A message that a read cuts is kept until the next: a few for each read, none for a message.
     assert!(rest < 2 * MESSAGES / 20, "{rest}");
     drop(rig);
     server.join().unwrap();

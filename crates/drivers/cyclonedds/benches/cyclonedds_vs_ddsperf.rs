@@ -143,7 +143,7 @@ fn cases() -> Vec<(u64, &'static str, serde_json::Value)> {
     ]
 }
 
-/// What a turn came to.
+/// The figures of a turn.
 struct Flow {
     /// In each whole second.
     deltas: Vec<f64>,
@@ -163,14 +163,14 @@ impl Flow {
         }
     }
 
-    /// What is left of a second in which the publisher began or ended is no rate.
+    /// The rest of a second in which the publisher began or ended is no rate.
     fn per_second(&self) -> f64 {
         let end = self.deltas.len() - 1;
         median(&self.deltas[1..end])
     }
 }
 
-/// What a turn of ping-pong came to.
+/// The figures of a turn of ping-pong.
 struct PingPong {
     median_us: f64,
     /// For each round trip.

@@ -1,4 +1,4 @@
-//! What settings become, in tables.
+//! Settings and the library's options that they become, in tables.
 
 use super::*;
 use crate::CycloneddsDriver;

@@ -72,7 +72,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     }
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -17,13 +17,13 @@ const READER_SAMPLES: i32 = 1000;
 /// Payload bytes that the histories may hold if the settings do not limit them.
 const WRITER_BYTES: usize = 64 << 20;
 const READER_BYTES: usize = 256 << 20;
-/// The same without acknowledgements: a sample that a reader rejects is lost.
+/// Payload bytes that a reader without acknowledgements may hold: a sample that it rejects is lost.
 const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
 /// Heartbeats of the preset `tuned`.
 const TUNED_HEARTBEAT_NS: i64 = 1_000_000;
-/// The same with a flow controller, or over shared memory.
+/// Heartbeats of the preset `tuned` with a flow controller, or over shared memory.
 const TUNED_SLOW_HEARTBEAT_NS: i64 = 20_000_000;
 /// A flow controller that may send less than this per period could not send a header.
 const LEAST_PER_PERIOD: u64 = 512;

@@ -1,4 +1,4 @@
-//! What goes through memory does not go through the network, and nothing of it is left behind,
+//! Messages through shared memory do not go through the network, and nothing of them is left behind,
 //! also not by a process that was killed. A program of its own (no test harness), because it kills
 //! itself in another role.
 

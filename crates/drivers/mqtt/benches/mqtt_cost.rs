@@ -1,4 +1,4 @@
-//! What the driver costs, as ratios within one run, each with the bar that it has to reach:
+//! Costs of the driver as ratios within one run, each with the bar that it has to reach:
 //!
 //! - publishing 64 B at QoS 0 flat out into a private mosquitto without subscribers, against one
 //!   blocking `write()` for each message into the same one;
@@ -172,7 +172,7 @@ fn publish_by_fleet(url: &str, version: &str, burst: u32) -> f64 {
     rate
 }
 
-/// The same with one blocking `write()` per message and nothing else.
+/// That rate with one blocking `write()` per message and nothing else.
 fn publish_by_write(port: u16, version: Version) -> f64 {
     let mut stream = bare_connection(port, version, "write");
     let mut packet = Vec::new();

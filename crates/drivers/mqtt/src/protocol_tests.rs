@@ -49,7 +49,7 @@ fn fleet(version: Version, reliability: Reliability, durable: bool) -> (Mqtt, Sh
     (Mqtt::new(options, 1 << 20), shared)
 }
 
-/// What a server may send, in shapes that fit and shapes that do not.
+/// Packets that a server may send, in shapes that fit and shapes that do not.
 fn server_packets(version: Version) -> impl Strategy<Value = Vec<u8>> {
     let id = prop_oneof![1u16..6, 64_001u16..64_004, any::<u16>()];
     (

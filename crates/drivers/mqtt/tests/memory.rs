@@ -12,7 +12,7 @@ thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What the GNU allocator takes for so many bytes.
+/// Bytes that the GNU allocator takes for so many.
 fn taken(bytes: usize) -> u64 {
     match bytes {
         0 => 0,

@@ -1,4 +1,4 @@
-//! What settings become, and what is refused.
+//! Settings, the options that they become, and those that are refused.
 
 use pubgauge_driver::*;
 use pubgauge_testing::{answers_contain, every_setting_is_answered, refused_by_name, settings};

@@ -1,4 +1,4 @@
-//! What the driver costs per message, beside the plainest program that moves the same stanzas:
+//! Cost of the driver per message, beside the plainest program that moves the same stanzas:
 //! one that fills string templates, and finds items and answers by searching the text, without
 //! reading XML. Both in one run, on the same server:
 //!
@@ -53,7 +53,7 @@ fn report(what: &str, rounds: &Rounds<f64>) {
     );
 }
 
-/// What a server does with one connection after the login.
+/// The server's side of one connection after the login.
 type Service = fn(TcpStream);
 
 /// A server; gives its port.

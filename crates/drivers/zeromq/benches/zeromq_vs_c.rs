@@ -26,7 +26,7 @@ use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
 use pubgauge_testing::{config, settings};
 
 const TOPIC: &str = "bench/0";
-/// What the driver's messages have before their payload: the topic, and where it ends.
+/// Bytes of the driver's messages before their payload: the topic, and where it ends.
 const BEFORE: &[u8] = b"bench/0\0";
 /// Time for the subscription to reach the publisher.
 const SETTLE: Duration = Duration::from_millis(150);

@@ -50,7 +50,7 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
     (record, truth)
 }
 
-/// The same on a machine that has time for all that is due: a worker that stands still at the end leaves
+/// Such a trial on a machine that has time for all that is due: a worker that stands still at the end leaves
 /// messages unsent.
 fn over_in_time(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth>) {
     let mut tries = (0..10).map(|_| over(workload, brokers, each));

@@ -224,7 +224,7 @@ fn members_are_dealt_out_to_workers_and_hosts() {
     assert!(on_several(&brief, &all).is_empty());
 }
 
-/// What is under way of a flow with a window is known where its messages arrive.
+/// Messages under way of a flow with a window are known where they arrive.
 #[test]
 fn a_group_of_a_flow_with_a_window_stays_on_one_worker() {
     let mut flat_out = workload(4, 1.0);

@@ -82,7 +82,7 @@ fn gathered_messages_leave_in_time_and_in_few_wake_ups() {
                 assert!(left >= due, "{span} ns: due {due}, left {left}");
                 assert!(*left <= due + span, "{span} ns: due {due}, left {left}");
             }
-            // The same messages are due at the same times, whenever they leave.
+            // Messages are due at the same times, whenever they leave.
             let schedule: Vec<_> = sent.iter().map(|(due, _, s, n)| (*due, *s, *n)).collect();
             if span == 0 {
                 precise.clone_from(&schedule);

@@ -1,4 +1,4 @@
-//! What the engine reports of the simulated system against what really happened there.
+//! Reports of the engine against what really happened in the simulated system.
 
 mod bodies;
 mod contents;
@@ -126,7 +126,7 @@ fn agree(run: &Run) {
         ),
         "delivered, unique, missing, duplicated, reordered"
     );
-    // What is overtaken by later messages of its stream for longer than the drain waits is lost by
+    // A message that is overtaken by later ones of its stream for longer than the drain waits is lost by
     // definition; otherwise the two can be told apart.
     if truth.under_way == 0 {
         assert_eq!((sum.lost(), sum.under_way), (truth.lost, 0));
@@ -467,7 +467,7 @@ fn flat_out_follows_back_pressure() {
     );
 }
 
-/// What a full queue drops does not silence its publisher: the system gets what it can carry.
+/// Drops of a full queue do not silence its publisher: the system gets what it can carry.
 #[test]
 fn flat_out_goes_on_where_the_client_drops() {
     let behaviour = Behaviour {
@@ -515,7 +515,7 @@ fn flat_out_messages_leave_when_they_say() {
     );
 }
 
-/// What waits for a full window when the connection is lost is refused with it: none is kept for later.
+/// Messages that wait for a full window when the connection is lost are refused with it: none is kept for later.
 #[test]
 fn what_waits_is_lost_with_its_connection() {
     let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });

@@ -84,7 +84,7 @@ fn trial(
     (record, bus.truth())
 }
 
-/// What really happened to the measured messages of a flow that were due in a window. Streams 0 to 2 are
+/// The truth of the measured messages of a flow that were due in a window. Streams 0 to 2 are
 /// those of the first flow.
 fn truth_of(
     record: &TrialRecord,
@@ -278,7 +278,7 @@ fn a_system_that_slows_down_does_so_in_its_window() {
                 window.name
             );
         }
-        // What arrived in it, whenever it was due: the warm-up's messages too.
+        // All arrivals in it, whenever they were due: the warm-up's messages too.
         let span = table.measure + window.from..table.measure + window.to;
         let ours = |r: &&TruthRecord| {
             r.header
@@ -305,7 +305,7 @@ fn a_system_that_slows_down_does_so_in_its_window() {
     assert!(encoded.times == record.times);
 }
 
-/// The same over threads that each keep accounts of their own, and over the encoding link. Nothing here
+/// Such a trial over threads that each keep accounts of their own, and over the encoding link. Nothing here
 /// depends on the machine's speed: counts are exact, and a planted delay is a lower bound.
 #[test]
 fn windows_are_exact_over_several_workers() {

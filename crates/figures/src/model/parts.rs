@@ -212,7 +212,7 @@ pub struct Verdict {
     /// the client ended it, or its figures contradict each other.
     pub system_failed: bool,
     /// Latency from when messages were due bounds the system's from above, although the client, or a client host, was the
-    /// limit: no rule says anything else, everything due was sent and came, and no queue grew.
+    /// limit, or latency fell: no rule says anything else, everything due was sent and came, and no queue grew.
     pub latency_is_upper_bound: bool,
     /// Other programs had processors that the system needed, so that slow figures may be due to them; whether or not the
     /// verdict is of that. Absent if they had not, or if it is not known what the system used.
@@ -231,9 +231,40 @@ impl Verdict {
         self.reason(rule).is_some()
     }
 
+    /// What a latency that bounds the system's from above contains beside it; `None` where it is no such bound.
+    pub fn excess(&self) -> Option<Excess> {
+        let fell = |reason: &Reason| reason.rule == Rule::LatencyFalls;
+        self.latency_is_upper_bound.then(|| {
+            if self.reasons.iter().all(fell) {
+                Excess::WarmingUp
+            } else {
+                Excess::Lateness
+            }
+        })
+    }
+
     /// Its reasons in words, in their order.
     pub fn sentences(&self) -> Vec<String> {
         self.reasons.iter().map(Reason::to_string).collect()
+    }
+}
+
+/// The part of a latency that is not the system's at this load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// The client's own lateness.
+    Lateness,
+    /// Latency was falling, to where the system settles.
+    WarmingUp,
+}
+
+impl Excess {
+    /// What `<=` before a latency means.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Excess::Lateness => "the client's own lateness is in it; the system's latency is lower",
+            Excess::WarmingUp => "it was still falling; the system's settles lower",
+        }
     }
 }
 

@@ -80,8 +80,10 @@ pub enum Rule {
     TooShort,
     /// The delivered rate varied.
     RateWanders,
-    /// Latency varied.
+    /// Latency rose.
     LatencyWanders,
+    /// Latency fell: the system was still warming up.
+    LatencyFalls,
     /// Nothing was delivered for a while.
     SystemSilent,
     /// A client host of a given size was at the end of it.
@@ -158,6 +160,7 @@ impl Rule {
                 "Allow more messages under way, or take the rate as that of this setting."
             }
             Rule::TooShort => "Measure for as long as the reason says.",
+            Rule::LatencyFalls => "Warm up for longer (`warm-up`).",
             Rule::RateWanders | Rule::LatencyWanders => {
                 "Measure for longer, after a longer warm-up; where arrivals vary on purpose, say so in the workload."
             }

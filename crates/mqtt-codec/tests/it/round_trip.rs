@@ -1,4 +1,4 @@
-//! What is encoded is decoded, whole, in parts, and in a row.
+//! Packets are decoded as they were encoded: whole, in parts, and in a row.
 
 use crate::common;
 

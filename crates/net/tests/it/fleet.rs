@@ -254,7 +254,7 @@ fn a_publisher_is_held_back_until_the_server_reads() {
     }
     assert_eq!(rig.seen.writable, [0]);
     drop(reader.join().unwrap());
-    // What is lost with the connection is settled by that.
+    // Messages lost with the connection are settled by that.
     until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
     assert_eq!(fleet.unsettled(), 0);
     let refused = fleet.publish(C, TopicId(0), payload, 0);
@@ -373,7 +373,7 @@ fn who_is_turned_away_is_told_and_may_come_again() {
     assert_eq!(fleet.clients[0].epoch, 2);
 }
 
-/// What is not taken waits in the socket, and then before the server; none of it is lost, and its end is told last.
+/// Bytes that are not taken wait in the socket, and then before the server; none of them is lost, and its end is told last.
 #[test]
 fn who_takes_so_many_messages_is_read_from_no_further() {
     const UNITS: usize = 200_000;

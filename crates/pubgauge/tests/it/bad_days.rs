@@ -99,7 +99,7 @@ fn refused(address: &str, because: &[&str]) {
     place.is_clean();
 }
 
-/// What was measured before the cut is in the results, and marked.
+/// Trials measured before the cut are in the results, and marked.
 #[track_caller]
 fn kept_and_marked(trial: &Value, because: &[&str]) {
     is_broken(trial, because);
@@ -429,14 +429,14 @@ fn a_port_that_is_taken_is_named() {
     place.is_clean();
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 
     #[test]
     fn garbage_in_the_middle() {
         let trial = calm(spoilt_in_the_middle);
-        // What was sent, and by whom, stands in the verdict.
+        // The verdict says what was sent, and by whom.
         let first = trial["client_failures"][0]["why"].as_str().unwrap();
         assert!(first.contains("mqtt://"), "{first}");
         kept_and_marked(&trial, &["connections were lost", first]);

@@ -173,7 +173,7 @@ fn traces_that_are_wrong() {
         }
         std::fs::remove_file(place.path_to("replay.toml")).unwrap();
     }
-    // The same in order is fine, and a disordered one can be sorted.
+    // Those records in order are fine, and disordered ones can be sorted.
     place.write("right.csv", right);
     place.run(&["trace", "show", "right.csv"]).exits(0);
     let mut args = argv("trace convert disordered.csv --time time --sort");
@@ -259,7 +259,7 @@ time-out-s = 1
     place.is_clean();
 }
 
-/// What this machine does not allow is said before the first trial, and nothing of the run is on disk.
+/// A study that this machine does not allow is refused before the first trial, and nothing of the run is on disk.
 #[test]
 fn a_priority_that_is_not_allowed_is_refused_before_anything_is_written() {
     let place = Place::new();

@@ -204,7 +204,7 @@ fn two_brokers_that_run_already_are_one_system() {
     assert_eq!(there, [both[0].address(), both[1].address()]);
     assert_eq!(trial["system_cpu_s"], Value::Null, "out of sight");
 
-    // The same by a file.
+    // A file says the same.
     std::fs::create_dir(place.path_to("mine")).unwrap();
     let file = format!(
         "name = \"lab\"\ndriver = \"mqtt\"\nkind = \"external\"\nendpoints = [{:?}, {:?}]\n",
@@ -302,7 +302,7 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
     );
 }
 
-/// The same by the reference broker, over both versions of MQTT and with the handshakes of QoS 2.
+/// The reference broker keeps it too, over both versions of MQTT and with the handshakes of QoS 2.
 #[test]
 fn two_reference_brokers_that_run_already() {
     let (place, homes) = (Place::new(), [Place::new(), Place::new()]);

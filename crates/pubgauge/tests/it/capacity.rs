@@ -1,4 +1,4 @@
-//! What cannot fit into this process or this host is refused before anything is started.
+//! Studies that cannot fit into this process or this host are refused before anything is started.
 
 use crate::common;
 
@@ -42,7 +42,7 @@ fn descriptors_of_both_ends_of_every_link() {
     let trial = place.trial("run");
     assert_eq!(count(&trial, "connections.made"), 80, "{}", brief(&trial));
     adds_up(&trial);
-    // What the estimate says is enough is enough.
+    // As much as the estimate says is enough.
     let place = Place::new();
     let args = crowd("zeromq-direct", "20", "20");
     let command = place.command_after("ulimit -n 1200", &args);

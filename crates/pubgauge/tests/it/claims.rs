@@ -9,7 +9,7 @@ use pubgauge_figures::studies::Studies;
 use pubgauge_report::studies::markdown;
 use serde_json::Value;
 
-/// The same run, judged by rules that were written after it: the opposite of one that held. Nothing else changes, and
+/// A run that is judged again by rules that were written after it: the opposite of one that held. Nothing else changes, and
 /// the claims of another study, or for several runs, change nothing.
 fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
     let before = place.results("run");
@@ -123,7 +123,7 @@ fn a_paper_of_ones_own() {
     place.is_clean();
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 
@@ -195,7 +195,7 @@ mod long {
         assert!(again.out.contains("Claims:"), "{}", again.out);
         let page = std::fs::read_to_string(place.path_to("run/report.html")).expect("the page");
         assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
-        // What is committed of it, and README.md's table: made from the file, whatever is in it.
+        // Its committed files and README.md's table are made from the file, whatever is in it.
         let exported = place
             .run(&["export", "run", "--format", "claims", "--out", "-"])
             .exits(0);

@@ -21,7 +21,7 @@ fn a_run_goes_on_when_its_terminal_is_closed() {
     let place = Place::new();
     let mut child = run_of(&place, "1s").spawn().unwrap();
     let code = child.wait().unwrap().code();
-    // What could not be printed is said by the code; the results are whole.
+    // The code says that something could not be printed; the results are whole.
     assert_eq!(code, Some(2));
     let trial = place.trial("run");
     adds_up(&trial);

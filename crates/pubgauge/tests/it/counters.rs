@@ -131,7 +131,7 @@ fn a_system_that_counts_otherwise_makes_the_trial_broken() {
     assert!(reasons(&trial).contains(&said), "{}", reasons(&trial));
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -101,7 +101,7 @@ fn a_named_study_is_measured_as_it_is_written() {
     assert!(done.err.contains("--repeats=7"), "{}", done.err);
     assert!(done.out.contains("1 trial,"), "{}", done.out);
     assert!(done.out.contains("10/s"), "{}", done.out);
-    // What is no matter of the study applies: each trial is listed.
+    // A value that is no matter of the study applies: each trial is listed.
     assert!(!done.out.contains("--verbose"), "{}", done.out);
     let done = place.run(&["plan", "mine.toml", "--repeats", "2"]).exits(0);
     assert!(done.out.contains("2 trials,"), "{}", done.out);
@@ -180,7 +180,7 @@ fn a_file_that_nobody_named_does_no_harm() {
     place.run(&named).exits(0);
 }
 
-/// What cannot be had together with what was typed gives way, and verbs without such an option do not look.
+/// Defaults that cannot be had together with what was typed give way, and verbs without such an option do not look.
 #[test]
 fn what_does_not_fit_gives_way() {
     let place = Place::new();

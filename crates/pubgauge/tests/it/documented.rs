@@ -144,7 +144,7 @@ fn whole_studies_in_the_documentation_can_be_planned() {
     assert!(planned >= 5, "only {planned} studies were planned");
 }
 
-/// What a command of advice would measure first, as it explains it itself; `None` where that takes what a test does not have.
+/// The first study of a command of advice, as it explains it itself; `None` where that takes what a test does not have.
 fn explained(place: &Place, command: &Command) -> Option<String> {
     let is_advice = command.words.get(1).is_some_and(|verb| verb == "advise");
     let fleets = command.words.iter().filter(|word| word.ends_with(".toml"));
@@ -187,7 +187,7 @@ fn what_the_documentation_asks_advice_on_can_be_measured() {
     assert!(planned >= 8, "only {planned} studies were planned");
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -16,7 +16,7 @@ const CHECK: Duration = Duration::from_secs(600);
 /// How long a run may take to notice that its system is gone, and to end.
 const SOON: Duration = Duration::from_secs(60);
 
-/// What clients cannot see, by driver: the test of the driver's own that shows it.
+/// Facts that clients cannot see, by driver: the test of the driver's own that shows it.
 const OWN_TESTS: [(&str, &str, &str, &str); 11] = [
     (
         "amqp",
@@ -206,7 +206,7 @@ fn one(name: &str) {
     // Tests of these run one at a time: what one leaves behind is not taken for another's.
     if name.contains("dds") {
         let mut left: Vec<_> = outside().difference(&before).cloned().collect();
-        // What other tests use at the moment vanishes with them.
+        // Processes that other tests use at the moment vanish with them.
         let end = Instant::now() + SOON;
         while !left.is_empty() {
             assert!(Instant::now() < end, "{name} left {left:?}");

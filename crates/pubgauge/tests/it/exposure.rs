@@ -1,4 +1,4 @@
-//! What others on the machine and on the network see of a trial: modes of files, and sockets.
+//! Files and sockets of a trial as others on the machine and on the network see them.
 
 use crate::common;
 
@@ -121,7 +121,7 @@ fn fastdds_shows_nothing_to_others() {
     shows_nothing("fastdds");
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -198,7 +198,7 @@ fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
         .assert_says("--insecure");
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 

@@ -35,7 +35,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What stands in `index.json`, which obeys its schema.
+/// The content of `index.json`, which obeys its schema.
 fn index(place: &Place, out: &str) -> Value {
     let value = json(&place.path_to(out).join("index.json"));
     let schema = json(&repository("schema/claims.schema.json"));
@@ -145,7 +145,7 @@ fn all_studies_of_a_folder_are_one_run() {
         serde_json::from_str::<Value>(&printed.out).unwrap(),
         studies
     );
-    // What is committed is small, and names no host and no path.
+    // The files to commit are small, and name no host and no path.
     let exported = place
         .run(&["export", "all", "--format", "claims", "--out", "-"])
         .exits(0);

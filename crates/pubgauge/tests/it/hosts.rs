@@ -36,7 +36,7 @@ fn nothing_is_left(place: &Place) {
     place.is_clean();
 }
 
-/// The same load from one process and from three hosts: a trial of each, whose parts agree.
+/// One load from one process and from three hosts: a trial of each, whose parts agree.
 fn alone_and_from_three_hosts() -> [Value; 2] {
     let place = Place::new();
     place.run(&paced("alone", &LENGTH)).ran_to_its_end();
@@ -60,7 +60,7 @@ fn alone_and_from_three_hosts() -> [Value; 2] {
         assert_eq!(counts(&several), counts(&alone), "{}", brief(&several));
     }
     assert_eq!(names(&several), ["node-0", "node-1", "node-2"]);
-    // What the workers cost was told by them; the run's own processes are those of its host.
+    // The workers told their own costs; the run's own processes are those of its host.
     for side in ["publishers", "subscribers"] {
         assert!(several["client_cpu_s"][side].as_f64().unwrap() > 0.0);
     }
@@ -129,7 +129,7 @@ fn another_clock_is_converted() {
     // Exchanges over loopback take less than 20 ms also where processors are busy.
     assert!((1..20_000_000).contains(&bound), "{bound} ns");
     assert_eq!(count(&trial, "one_way.bound_ns"), bound);
-    // What is quoted is known to within a tenth.
+    // Quoted times are known to within a tenth.
     for figure in ["min", "mean", "p50", "p90", "p99", "max"] {
         if let Some(quoted) = trial["latency_ns"][figure].as_f64() {
             assert!(quoted >= 10.0 * bound as f64, "{figure}: {quoted}");
@@ -294,7 +294,7 @@ fn what_other_hosts_cannot_do_is_told_before_they_are_started() {
     place.is_clean();
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 
@@ -359,7 +359,7 @@ mod long {
     }
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 

@@ -91,7 +91,7 @@ fn systems(place: &Place, more: &[&str], mvn_does: &str) -> Command {
     command
 }
 
-/// What is in the cache, hidden things included, but for the lock.
+/// The files of the cache, hidden things included, but for the lock.
 fn cached(place: &Place) -> Vec<String> {
     let Ok(entries) = place.path_to("cache").read_dir() else {
         return Vec::new();
@@ -295,7 +295,7 @@ fn a_broker_of_the_users_own_is_listed_and_measured() {
     assert_eq!(trial["system"]["name"], "my-broker");
     assert!(trial["system_cpu_s"].is_number());
     place.is_clean();
-    // The same by an environment variable; without either it is not known.
+    // An environment variable sets it too; without either it is not known.
     let mut command = place.command(&["plan", "--on", "my-broker", "--rate", "9/s"]);
     command.env("PUBGAUGE_SYSTEMS", outside.path());
     place.finish(command).exits(0);

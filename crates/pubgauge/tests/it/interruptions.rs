@@ -193,7 +193,7 @@ fn sudden_death_leaves_no_process() {
         run.signal(libc::SIGKILL);
         run.wait_for_end().exits(-libc::SIGKILL);
         place.has_no_process_soon();
-        // What is there is whole, and the run can go on.
+        // The trials on disk are whole, and the run can go on.
         assert_eq!(place.results("run")["study"]["cut_off"], true);
     }
 }
@@ -350,7 +350,7 @@ fn a_soft_limit_is_raised() {
     place.is_clean();
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -1,5 +1,5 @@
 //! `pubgauge run --precision` and ablations over a real broker: structure, bounds, and a run that was cut off.
-//! What figures say depends on the machine, and is not looked at.
+//! Figures depend on the machine, and are not looked at.
 
 use crate::common;
 
@@ -39,7 +39,7 @@ fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What holds of every run in rounds.
+/// Checks that hold for every run in rounds.
 #[track_caller]
 fn is_whole(results: &Value, most: u64) {
     let trials = list(results, "trials");
@@ -98,7 +98,7 @@ fn what_cannot_be_compared_changes_nothing() {
     );
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -27,7 +27,7 @@ fn the_plan_of_two_profiles() {
         .exits(0);
     assert!(done.out.lines().all(|l| l.chars().count() <= 80));
     insta::assert_snapshot!("plan-profiles", done.out);
-    // What the user names is taken or refused, not replaced.
+    // Settings that the user names are taken or refused, not replaced.
     let done = place
         .run(&["plan", "--profile", "durable", "--on", "mosquitto:memory"])
         .exits(3);
@@ -123,7 +123,7 @@ fn durable_reaches_the_server_and_default_does_not() {
 const SHOWN: &str =
     "mosquitto,nats:mqtt,rabbitmq,ejabberd,zeromq-direct,cyclonedds,fastdds,fastdds-cyclonedds";
 
-/// What a profile becomes on each system, as a table.
+/// Settings that a profile becomes on each system, as a table.
 fn table(place: &Place, profile: &str, rate: &str) -> String {
     let done = place
         .run(&[

@@ -1,4 +1,4 @@
-//! What shows on a machine alone that is not busy with other things.
+//! Tests that need a machine that is not busy with other things.
 
 mod advise;
 mod boxes;

@@ -8,7 +8,7 @@ use crate::common;
 
 use common::*;
 
-/// What `mosquitto_sub -F %j` writes in Berlin, cut off in the middle of the third message.
+/// Lines of `mosquitto_sub -F %j` in Berlin, cut off in the middle of the third message.
 const MOSQUITTO: &str = r#"{"tst":"2026-05-06T22:12:00.000000Z+0200","topic":"g/1","qos":0,"retain":0,"payloadlen":4,"payload":"21.5"}
 {"tst":"2026-05-06T22:12:01.500000Z+0200","topic":"g/2","qos":1,"retain":0,"payloadlen":4,"mid":7,"payload":"21.7"}
 {"tst":"2026-05-06T22:12:0"#;

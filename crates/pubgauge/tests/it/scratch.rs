@@ -60,7 +60,7 @@ fn what_reads_no_configuration_lives_anywhere() {
     adds_up(&place.trial("run"));
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! What the program says, word for word.
+//! Snapshots of the program's output, word for word.
 //!
 //! `INSTA_UPDATE=always cargo test -p pubgauge --test snapshots` accepts what it says now.
 

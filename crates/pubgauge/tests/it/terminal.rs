@@ -1,4 +1,4 @@
-//! What a terminal obeys never reaches it, wherever it comes from.
+//! Sequences that a terminal obeys never reach it, wherever they come from.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use common::*;
 /// Sets the title, clears the screen (in ASCII and in ISO 6429), goes back to the line's beginning, turns the
 /// direction of writing.
 const ORDERS: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\rover\u{202e}txt";
-/// The same as a TOML text spells it.
+/// That text as a TOML text spells it.
 const SPELLED: &str = r"\u001b]0;owned\u0007\u001b[2J\u009b2J\rover\u202etxt";
 
 /// Asserts that a text holds nothing that a terminal obeys.

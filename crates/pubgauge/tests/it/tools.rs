@@ -1,4 +1,4 @@
-//! What comes after a run: exports, comparisons, gates; and how the command line is told about.
+//! Verbs that work on finished runs (exports, comparisons, gates), and the help.
 
 use crate::common;
 
@@ -78,7 +78,7 @@ fn figures_leave_in_every_form() {
 
     let one = ["export", "run", "--table", "trials", "--out", "-"];
     let printed = place.run(&one).exits(0).out;
-    // What the example with pandas reads.
+    // The files that the example with pandas reads.
     let docs = std::fs::read_to_string(repository("docs/after-a-run.md")).unwrap();
     let example = docs.split("```python").nth(1).unwrap();
     for name in ["verdict", "workload", "system", "latency_p50_ns"] {
@@ -113,7 +113,7 @@ fn figures_leave_in_every_form() {
     assert_eq!(place.files(), before);
 }
 
-/// What `--json` prints is `results.json` and the answer; both keep to their schemas, and the answer is the screen's.
+/// `--json` prints `results.json` and the answer; both keep to their schemas, and the answer is the screen's.
 #[test]
 fn the_answer_leaves_for_programs_and_for_ci() {
     let place = Place::new();
@@ -301,7 +301,7 @@ fn a_gate_is_told_of_every_criterion() {
     let junit = std::fs::read_to_string(place.path_to("j.xml")).unwrap();
     assert_eq!(junit.matches("<failure").count(), 1, "{junit}");
     assert!(junit.contains("lost equals 0"), "{junit}");
-    // The same from what was stored; without a gate nothing is annotated.
+    // The stored run gives the same; without a gate nothing is annotated.
     let again = [
         "report",
         "run",

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::*;
 
-/// What the page has a reader do.
+/// The commands of the page.
 #[derive(Debug)]
 enum Step {
     /// Write this file.
@@ -154,7 +154,7 @@ fn what_differs_from_run_to_run_is_left_out_of_a_comparison() {
     );
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

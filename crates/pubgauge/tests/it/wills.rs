@@ -29,7 +29,7 @@ fn study(system: &str, settings: &str, will: &str, offline: &str, measure: &str)
     )
 }
 
-/// What is told of the wills of a study, which is run.
+/// Runs a study, and returns its figures of wills.
 fn wills_of(place: &Place, study: String) -> Value {
     place.write("wills.toml", study);
     place.run(&["run", "wills.toml", "--out", "run"]);

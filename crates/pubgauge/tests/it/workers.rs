@@ -397,7 +397,7 @@ fn sleeps(more: &[&'static str], length: &'static str, still: Duration) -> Value
     place.trial("run")
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 
@@ -412,7 +412,7 @@ mod long {
                 "{}",
                 reasons(&trial)
             );
-            // What was due in the meantime was sent late, and none of it is missing.
+            // Messages due in the meantime were sent late, and none is missing.
             assert_eq!(count(&trial, "offered"), 14 * 300, "{}", brief(&trial));
             adds_up(&trial);
         }
@@ -434,7 +434,7 @@ mod real_time {
                 assert!((0.05..=1.0).contains(&stalled), "{who}: {stalled}");
             }
             assert!(load["longest_stall_ns"].as_u64() <= Some(5_000_000_000));
-            // What was due and did not leave is the client's.
+            // Messages that were due and did not leave are the client's.
             assert_eq!(count(&trial, "offered"), 5 * 300, "{}", brief(&trial));
             adds_up(&trial);
         }

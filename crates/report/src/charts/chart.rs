@@ -24,7 +24,9 @@ pub struct Chart {
     pub description: String,
     /// Names of the columns, with units.
     pub columns: Vec<String>,
-    /// Rows; each is as long as `columns`, and has text, numbers, and null for what was not measured.
+    /// Rows; each is as long as `columns`, and has text, numbers, and null for what was not measured. The first value is the
+    /// label of its cell.
+    #[serde(skip)]
     pub rows: Vec<Vec<Value>>,
     /// The limits of the figures shown.
     pub lines: Vec<LimitLine>,

@@ -29,7 +29,7 @@ pub fn advice_page(advice: &Advice, started: &str, fleet: &str) -> String {
             (limits(advice))
             section id="fleet" { h2 { "The fleet" } pre { (fleet.trim_end()) } }
         },
-        workloads: Vec::new(),
+        drawn: Vec::new(),
     };
     document.text()
 }

@@ -15,6 +15,7 @@ use super::searches;
 use super::wins;
 use crate::answers::{Carries, FlowAnswer, RowAnswer};
 use crate::naming::GridPoint;
+use crate::screen::excesses;
 use crate::{crowd, glossary, why};
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
@@ -145,13 +146,21 @@ fn overview(page: &Page<'_>) -> Markup {
             }
         }
     };
-    let mut answered = page.answers.iter().flat_map(|answer| &answer.rows);
-    let has_bounds = answered.any(|row| row.brief.contains("<="));
+    let cells = page
+        .summary
+        .workloads
+        .iter()
+        .map(|workload| &workload.cells);
+    let answered = cells
+        .zip(&page.answers)
+        .flat_map(|(cells, answer)| cells.iter().zip(&answer.rows));
+    let yes = answered.filter(|(_, row)| row.carries == Some(Carries::Yes));
+    let excesses = excesses(yes.map(|(cell, _)| cell));
     html! {
         (asked_of_all(page))
         (table(class, "Which carries which load", heads, rows))
         @if let Some(scale) = &scale { p class="where" { (scale.describe()) } }
-        @if has_bounds { p class="where" { "≤: the client's own lateness is in it; the system's latency is lower." } }
+        @for excess in excesses { p class="where" { "≤: " (excess.meaning()) "." } }
     }
 }
 

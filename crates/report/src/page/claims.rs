@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use pubgauge_figures::Results;
 use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_quantities::lists::unique;
-use serde_json::{Value, json};
 
 use super::chart::one_chart;
+use super::drawn::Drawn;
 use super::html::{badge_of, text};
 use crate::charts::Chart;
 use crate::charts::claims::of_claim;
@@ -115,16 +115,12 @@ pub(super) fn article(shown: &ShownClaim<'_>, id: &str, name: Markup) -> Markup 
     }
 }
 
-/// The data of the charts, as `page.js` draws it: each as a workload whose cells are the sides.
-pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a ShownClaim<'a>>) -> Vec<String> {
+/// The charts of claims: each has a cell for each of its sides.
+pub(super) fn drawn<'a>(shown: impl IntoIterator<Item = &'a ShownClaim<'a>>) -> Vec<Drawn<'a>> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
-    let data = figures.map(|figure| {
-        let sides = unique(figure.rows.iter().map(|row| &row[0]));
-        let cells = sides.iter().enumerate().map(|(nth, side)| {
-            json!({ "label": side, "row": side, "point": 0, "colour": nth, "reference": false })
-        });
-        let cells: Vec<Value> = cells.collect();
-        json!({ "flatOut": false, "cells": cells, "figures": [figure] }).to_string()
+    let drawn = figures.map(|figure| {
+        let sides = figure.rows.iter().filter_map(|row| row[0].as_str());
+        Drawn::of_rows(unique(sides), vec![figure])
     });
-    data.collect()
+    drawn.collect()
 }

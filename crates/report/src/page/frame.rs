@@ -1,10 +1,9 @@
 //! The whole document around its sections, with its style and its script.
 
-use std::fmt::Write as _;
-
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde_json::Value;
 
+use super::drawn::{Drawn, rows};
+use super::html::is_hidden;
 use crate::charts::NOISE;
 
 const STYLE: &str = include_str!("../../assets/page.css");
@@ -27,8 +26,8 @@ pub(super) struct Document<'a> {
     /// The text below the heading.
     pub(super) header: Markup,
     pub(super) sections: Markup,
-    /// The data of the charts as JSON, a text for each workload.
-    pub(super) workloads: Vec<String>,
+    /// The charts.
+    pub(super) drawn: Vec<Drawn<'a>>,
 }
 
 impl Document<'_> {
@@ -54,8 +53,11 @@ impl Document<'_> {
                         (self.header)
                     }
                     main { (self.sections) }
-                    script type="application/json" id="data" { (PreEscaped(data(&self.workloads))) }
-                    @if !self.workloads.is_empty() { script { (PreEscaped(PLOT)) } }
+                    script type="application/json" id="data" { (PreEscaped(data(&self.drawn))) }
+                    @for figure in self.drawn.iter().flat_map(|drawn| &drawn.figures) {
+                        script type="application/json" id={ (figure.id) "-rows" } { (PreEscaped(rows(figure))) }
+                    }
+                    @if !self.drawn.is_empty() { script { (PreEscaped(PLOT)) } }
                     script { (PreEscaped(SCRIPT)) }
                 }
             }
@@ -76,32 +78,13 @@ fn minute(started: &str) -> String {
     }
 }
 
-/// The data of the charts as JSON for a script element: characters that could end the element or a line, and those that
-/// [`visible`] replaces, are escaped, so that no name can inject markup.
-fn data(workloads: &[String]) -> String {
-    let length = workloads.iter().map(String::len).sum::<usize>();
-    let mut out = String::with_capacity(length + 100);
-    let _ = write!(out, "{{\"noise\":{},\"workloads\":[", Value::from(NOISE));
-    for (nth, workload) in workloads.iter().enumerate() {
-        out.push_str(if nth == 0 { "" } else { "," });
-        escape(workload, &mut out);
-    }
-    out.push_str("]}");
-    out
-}
-
-fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c if is_hidden(c) => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
+/// The data of the charts as JSON for a script element.
+fn data(drawn: &[Drawn<'_>]) -> String {
+    let workloads: Vec<String> = drawn.iter().map(Drawn::json).collect();
+    format!(
+        "{{\"noise\":\"{NOISE}\",\"workloads\":[{}]}}",
+        workloads.join(",")
+    )
 }
 
 /// A text without the characters that could hide or reorder what is read.
@@ -111,13 +94,4 @@ fn visible(text: String) -> String {
     }
     let shown = |c| if is_hidden(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
-}
-
-/// Whether it is a control character, or one of direction.
-fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    }
 }

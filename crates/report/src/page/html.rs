@@ -1,5 +1,7 @@
 //! Pieces of HTML that all sections share: tables, badges, remarks.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, html};
 use pubgauge_figures::{Status, Trial};
 
@@ -97,4 +99,27 @@ pub(super) fn badge_of(class: &str, meaning: &str, word: &str) -> Markup {
 /// The system and version of a trial, shown above all tables.
 pub(super) fn system_of(trial: &Trial) -> String {
     format!("{} {}", trial.system.name, trial.system.version)
+}
+
+/// JSON for a script element: characters that could end the element or a line, and those that the page does not show
+/// ([`is_hidden`]), are escaped, so that no name can inject markup.
+pub(super) fn in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}') || is_hidden(c) {
+            let _ = write!(out, "\\u{:04x}", c as u32);
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Whether it is a control character, or one of direction.
+pub(super) fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' => false,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
 }

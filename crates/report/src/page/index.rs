@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use pubgauge_figures::studies::{OutcomeCounts, Studies, StudyOutcome};
 
-use super::claims::{ShownClaim, anchor, article, data, with_figures};
+use super::claims::{ShownClaim, anchor, article, drawn, with_figures};
 use super::frame::{self, Document};
 use super::html::{non_empty, row, table, text};
 use crate::studies::{name, state, title};
@@ -44,7 +44,7 @@ pub fn index(studies: &Studies) -> String {
             (contents(&all))
             @for study in &all { (section(study)) }
         },
-        workloads: data(all.iter().flat_map(|study| &study.claims)),
+        drawn: drawn(all.iter().flat_map(|study| &study.claims)),
     };
     document.text()
 }

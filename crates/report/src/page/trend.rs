@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use pubgauge_conclusions::compare::trend::{CellTrend, Trend};
 use pubgauge_figures::Status;
 use pubgauge_quantities::lists::{grouped, names, unique};
-use serde_json::{Value, json};
 
 use super::chart::one_chart;
+use super::drawn::Drawn;
 use super::frame::{self, Document};
 use super::html::{badge_of, notes, row, table, text};
 use crate::charts::Chart;
@@ -41,7 +41,7 @@ pub fn trend_page(trend: &Trend, links: &[Option<String>]) -> String {
             (runs_section(trend, links))
             @for group in &groups { (section(group, runs)) }
         },
-        workloads: groups.iter().map(Group::data).collect(),
+        drawn: groups.iter().map(Group::drawn).collect(),
     };
     document.text()
 }
@@ -66,14 +66,10 @@ fn groups(trend: &Trend) -> Vec<Group<'_>> {
 }
 
 impl Group<'_> {
-    /// The data of its charts, as `page.js` draws them: a workload whose cells are the rows.
-    fn data(&self) -> String {
+    /// Its charts.
+    fn drawn(&self) -> Drawn<'_> {
         let rows = unique(self.cells.iter().map(|cell| cell.row.as_str()));
-        let cells = rows.iter().enumerate().map(|(nth, row)| {
-            json!({ "label": row, "row": row, "point": 0, "colour": nth, "reference": false })
-        });
-        let cells: Vec<Value> = cells.collect();
-        json!({ "flatOut": false, "cells": cells, "figures": self.figures }).to_string()
+        Drawn::of_rows(rows, self.figures.iter().collect())
     }
 }
 

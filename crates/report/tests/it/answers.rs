@@ -380,7 +380,7 @@ fn the_studys_criteria_stand_before_the_default() {
             "delivered 900/s, 1.12 times the 800/s asked for"
         )
     );
-    // What is lost is the study's to judge; a growing queue is none that anybody carries.
+    // Losses are the study's to judge; a growing queue is none that anybody carries.
     let lost = spec("lost_share", Comparator::AtMost, 0.01);
     let share = |status, lost: u64| Trial {
         shortfall: Shortfall {
@@ -557,7 +557,7 @@ fn bounds_are_ranked_as_far_as_they_go() {
         "{}",
         two.winner_sentence()
     );
-    // What was carried under overload is a figure like one that is valid.
+    // Deliveries under overload are a figure like one that is valid.
     assert_eq!(
         winners([repeats("a", Overloaded, 2e5), repeats("b", Valid, 1e5)].concat()),
         ["a"]
@@ -703,7 +703,7 @@ fn each_flow_has_an_answer_of_its_own() {
         by_default(Status::Valid, 200, 0),
         [readings(Yes), words(No, "p99 200 ms")]
     );
-    // What one flow lost does not count against the other; where a queue grows, nobody knows whose it is.
+    // Losses of one flow do not count against the other; where a queue grows, nobody knows whose it is.
     assert_eq!(
         by_default(Status::Lossy, 5, 7),
         [readings(Yes), words(No, "lost 7")]

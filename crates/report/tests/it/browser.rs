@@ -115,13 +115,22 @@ fn assert_same_rows(figure: &Chart, saved: &str) {
     }
 }
 
+/// The data of the charts, with the rows of each.
+const DATA: &str = "(() => {
+    const parse = (id) => JSON.parse(document.getElementById(id).textContent);
+    const rows = (id) => parse(id).flatMap(([head, rest]) => rest.map((values) => [...head, ...values]));
+    const data = parse('data');
+    for (const figure of data.workloads.flatMap(({ figures }) => figures)) figure.rows = rows(`${figure.id}-rows`);
+    return data;
+})()";
+
 #[test]
 fn figures_equal_the_results() {
     let (results, logs) = sample::run(1);
     let mut browser = Browser::start();
     browser.size(1100, 900, false);
     browser.open(&page(&results, &logs));
-    let data = browser.eval("JSON.parse(document.getElementById('data').textContent)");
+    let data = browser.eval(DATA);
     let row_of = |kind: &str, w: usize, pick: &dyn Fn(&Value) -> bool| -> Value {
         let figures = data["workloads"][w]["figures"].as_array().unwrap();
         let figure = figures.iter().find(|f| f["kind"] == kind).unwrap();
@@ -410,7 +419,7 @@ fn answers_stand_in_the_page_without_scripts() {
     }
 }
 
-/// What systems were limited to, and what could not be held, is told once for each.
+/// Limits of systems, and those that could not be held, are told once for each.
 #[test]
 fn limits_of_systems_stand_in_the_page() {
     let (mut results, logs) = sample::run(5);

@@ -232,7 +232,7 @@ fn results() -> Results {
     }
 }
 
-/// What becomes of a claim with these lines.
+/// The outcome of a claim with these lines.
 fn judged(results: &Results, lines: &str) -> ClaimOutcome {
     let text = format!(
         "name = \"t\"\n[[workload]]\nname = \"w\"\nflow = [{{ payload = \"64B\", rate = \"1/s\" }}]\n\
@@ -421,7 +421,7 @@ fn recording(seed: u64, days: i64, (noon, rest): (f64, f64), less: f64) -> Resul
     results
 }
 
-/// What was planted in a recording is found by the recording alone, as that of a stand-in; none is found where there is
+/// A truth planted in a recording is found by the recording alone, as that of a stand-in; none is found where there is
 /// none. Days are repeats, and more of them cannot be had.
 #[test]
 fn a_recording_is_judged_day_by_day() {
@@ -459,7 +459,7 @@ fn a_recording_is_judged_day_by_day() {
     assert_eq!(absent.outcome, ClaimVerdict::CannotTell, "{absent:?}");
 }
 
-/// What a driver makes of other things is no support, and a system whose driver was not asked cannot be told.
+/// Other things that a driver stands in for are no support, and a system whose driver was not asked cannot be told.
 #[test]
 fn what_systems_support_is_counted() {
     let mut results = results();
@@ -513,7 +513,7 @@ fn every_figure_is_found() {
     }
 }
 
-/// What is as fast as it is, whether system calls are counted or not, is compared all the same.
+/// Figures that are as they are, whether system calls are counted or not, are compared all the same.
 #[test]
 fn speeds_of_counted_trials_are_not_held_against_others() {
     let mut results = results();

@@ -55,7 +55,7 @@ const PLACES: &str = "(() => {
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
         const node = walk.currentNode, parent = node.parentElement;
-        // What scrolls in itself may lie under a name that stays.
+        // Parts that scroll in themselves may lie under a name that stays.
         if (!node.textContent.trim() || parent.closest('script, svg, .skip, .contents, .data') || !shown(parent)) continue;
         const scroll = parent.closest('.scroll, pre');
         const frame = scroll?.getBoundingClientRect();
@@ -192,7 +192,7 @@ fn nothing_leaves_its_place_or_lies_under_something_else() {
     }
 }
 
-/// What the checks are for: they find what was planted.
+/// The checks find faults that were planted.
 #[test]
 fn the_checks_find_what_is_wrong() {
     let (results, logs) = sample::run(1);
@@ -274,7 +274,7 @@ fn four_systems_print_on_six_pages() {
         let pages = count(b"/Type /Page") - count(b"/Type /Pages");
         assert!((2..=6).contains(&pages), "{name}: {pages} pages");
     }
-    // What is folded on the screen for want of room stands in print.
+    // Parts that are folded on the screen for want of room stand in print.
     browser.media("print", "light");
     let words = browser.eval("document.querySelector('#reading').innerText");
     for part in [
@@ -294,7 +294,7 @@ fn four_systems_print_on_six_pages() {
     assert_eq!(file, true);
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -65,7 +65,7 @@ fn the_page_over_all_draws_and_links() {
             ["all", "1", "0", "0", "0", "1", "0", "1", "1", "0"]
         ])
     );
-    // What the picture shows can be saved: the same figures, with their unit.
+    // The picture's figures can be saved: the same ones, with their unit.
     browser.eval(SAVED);
     let csv = saved(&mut browser, "p1-c1-1", "csv");
     let lines: Vec<&str> = csv.split("\r\n").collect();

@@ -361,7 +361,7 @@ fn ties_are_called_ties() {
     let mut next = means.iter();
     for trial in &mut results.trials {
         if trial.workload.name == "periodic 1-1" && trial.system.name == "mosquitto" {
-            // The same again, two per cent slower: less than the repeats differ among themselves.
+            // Another run, two per cent slower: less than the repeats differ among themselves.
             trial.messages.latency_ns.p99 = Some((next.next().unwrap() * 1.002) as u64);
         }
     }

@@ -190,14 +190,16 @@ fn warmed_up(trial: &Trial) -> f64 {
     }
 }
 
-/// The smallest rise of a latency that counts, ns. Between hosts the clocks may wander within their bounds meanwhile; where
-/// these are not known, no rise counts.
+/// The smallest change of a latency that counts, ns. Messages that are gathered leave up to that span after they are due, and
+/// by how much may shift at any time. Between hosts the clocks may wander within their bounds meanwhile; where these are not
+/// known, no change counts.
 pub(super) fn least_rise(trial: &Trial) -> f64 {
     let wander = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| 2.0 * bound as f64);
     let clocks = trial
         .one_way
         .map_or(0.0, |one_way| wander(one_way.bound_ns));
-    thresholds::LATENCY_FLOOR_NS.max(clocks)
+    let gathered = trial.circumstances.client.pacing_within as f64;
+    gathered + thresholds::LATENCY_FLOOR_NS.max(clocks)
 }
 
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
@@ -495,14 +497,14 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     } else {
         quarters(&records)?
     };
-    let (low, high) = if first < last {
-        (first, last)
+    let (low, high, rule, went) = if first < last {
+        (first, last, Rule::LatencyWanders, "went")
     } else {
-        (last, first)
+        (last, first, Rule::LatencyFalls, "fell")
     };
     (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(|| {
         let text = format!(
-            "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last{} \
+            "median latency {went} from {:.3} ms in the first quarter to {:.3} ms in the last{} \
              (limit: a factor of {})",
             first / 1e6,
             last / 1e6,
@@ -513,7 +515,7 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
             },
             thresholds::LATENCY_FACTOR
         );
-        let reason = Reason::new(Rule::LatencyWanders, text);
+        let reason = Reason::new(rule, text);
         reason.limited(Evidence::Latency, high, thresholds::LATENCY_FACTOR * low)
     })
 }

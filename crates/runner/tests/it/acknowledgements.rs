@@ -1,4 +1,4 @@
-//! What the system answers to messages that asked for acknowledgement: rejections, and answers that never come.
+//! Answers of the system to messages that asked for acknowledgement: rejections, and answers that never come.
 
 use crate::planted;
 

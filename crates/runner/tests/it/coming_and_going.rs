@@ -323,7 +323,7 @@ fn nothing_falls_due_to_publishers_that_are_away(seeds: Range<u64>) {
             "seed {seed}: {} {due}",
             t.messages.away
         );
-        // What fell due while it connected waited for that, and no longer.
+        // Messages that fell due while it connected waited for that, and no longer.
         let latency = t.messages.latency_ns.max;
         assert!(
             t.messages.not_sent > 0 || latency.unwrap() <= 7 * MS,

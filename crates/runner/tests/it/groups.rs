@@ -1,4 +1,4 @@
-//! What members of groups got, against what the simulated system gave them.
+//! Shares of group members, against what the simulated system gave them.
 
 use crate::planted;
 

@@ -1,4 +1,4 @@
-//! What takes long.
+//! Tests that take long.
 
 mod claims;
 mod pairs;

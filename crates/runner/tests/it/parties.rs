@@ -88,7 +88,7 @@ impl Case {
         format!("sub{}", (self.seed * 7 + 1) % u64::from(self.subscribers))
     }
 
-    /// What is wrong in what is said of it.
+    /// Faults of its description.
     fn wrong(&self, trial: &Trial) -> Option<String> {
         let verdict = &trial.verdict;
         let is = |status| verdict.status == status;
@@ -151,7 +151,7 @@ fn one_of_a_hundred_that_takes_15_of_20_a_second_is_overload_and_named() {
         let figure = |figure| reason.value(figure);
         assert_eq!(figure(Evidence::Behind), Some(1.0));
         assert_eq!(figure(Evidence::Subscribers), Some(100.0));
-        // What is due a second later comes a third of a second later: 4.7 s from the first slot to the 14th of 1.07 s.
+        // Each message comes a third of a second after the next one is due: 4.7 s from the first slot to the 14th of 1.07 s.
         let rose = figure(Evidence::LastLatency).zip(figure(Evidence::FirstLatency));
         let rose = rose.map_or(0.0, |(last, first)| (last - first) / 1e9);
         assert!((3.9..4.9).contains(&rose), "{rose} s: {reason}");

@@ -121,6 +121,49 @@ fn late(sleep: u64, behaviour: Behaviour) -> Trial {
     simulate(w, behaviour, Settings::default()).trial.clone()
 }
 
+/// A system that takes 1 ms, and until `warm` 6 ms: before that only, or after it only.
+fn changing(warm: u64, is_warming_up: bool) -> Trial {
+    let end = 100 * SECOND;
+    let (from, to) = if is_warming_up {
+        (0, warm)
+    } else {
+        (warm, end)
+    };
+    let behaviour = Behaviour {
+        slower: vec![(from, to, 5 * MS)],
+        delay_median_ns: MS,
+        ..Behaviour::default()
+    };
+    let w = workload(2, 2, Arrivals::Periodic { per_s: 500.0 });
+    simulate(w, behaviour, Settings::default()).trial.clone()
+}
+
+/// A system that warms up has no steady latency yet, but one that is no higher than it was; one that becomes slower may go on.
+#[test]
+fn a_system_that_warms_up_is_below_what_it_was() {
+    for warm in 4..8 {
+        let falls = changing(warm * SECOND, true);
+        assert_eq!(
+            falls.verdict.status,
+            Status::Unsteady,
+            "{:?}",
+            falls.verdict
+        );
+        let met = bearing(&falls, &p99_below(100));
+        assert_eq!(met.met, Some(true), "{:?}", falls.verdict);
+        let words = met.figure(|ns| format!("{} ms", (ns / 1e6).round()));
+        assert_eq!(words, "at most 6 ms (it was falling)");
+        assert_eq!(bearing(&falls, &p99_below(3)).met, None);
+        let rises = changing(warm * SECOND, false);
+        assert_eq!(
+            bearing(&rises, &p99_below(100)).met,
+            None,
+            "{:?}",
+            rises.verdict
+        );
+    }
+}
+
 #[test]
 fn a_late_client_measures_what_latency_is_at_most() {
     for sleep in [60, 100, 150, 250] {
@@ -142,7 +185,7 @@ fn a_late_client_measures_what_latency_is_at_most() {
             words.ends_with("(the client's own lateness included)"),
             "{words}"
         );
-        // What the client was late by may be all of it.
+        // The client's lateness may be all of it.
         assert_eq!(says(sleep / 2).met, None);
         let of_send = CriterionSpec {
             figure: "latency_from_send_ns.p99".into(),
@@ -152,7 +195,7 @@ fn a_late_client_measures_what_latency_is_at_most() {
     }
 }
 
-/// What is amiss besides leaves it open, or decides.
+/// Other faults leave it open, or decide.
 #[test]
 fn a_late_client_proves_nothing_where_more_is_amiss() {
     let amiss = [

@@ -14,7 +14,7 @@ use pubgauge_runner::{ProcessPlace, Processes};
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_workload::{Arrivals, SECOND, Workload};
 
-/// What is said of a trial whose workers are this program.
+/// The verdict of a trial whose workers are this program.
 #[track_caller]
 fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
     let mut workload = Workload::fan(1, 1, Arrivals::Periodic { per_s: 10.0 });

@@ -1,4 +1,4 @@
-//! What is promised of each delivery, its content, topic, quality and order, against what was planted in the simulated
+//! Promises of each delivery (content, topic, quality, order) against truths planted in the simulated
 //! system.
 
 use crate::planted;
@@ -9,7 +9,7 @@ use pubgauge_figures::model::{Rule, Status, Trial};
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::Arrivals;
 
-/// What a trial over a system with this behaviour says.
+/// The verdict of a trial over a system with this behaviour.
 fn trial_with(behaviour: Behaviour) -> Trial {
     let workload = workload(2, 2, Arrivals::Periodic { per_s: 100.0 });
     simulate(workload, behaviour, Settings::default())

@@ -403,7 +403,7 @@ fn clients_that_are_turned_away_are_too_many() {
     assert!(found.trials.len() <= 9, "{found:?}");
     let gave_way = found.gave_way.unwrap();
     assert!(gave_way.words.contains("refuses pub"), "{gave_way:?}");
-    // The same number of connections tells nothing where the client itself ran out of descriptors.
+    // So many connections tell nothing where the client itself ran out of descriptors.
     let starved = || Behaviour {
         starves: (59..1_000).map(|n| format!("pub{n}")).collect(),
         ..Behaviour::default()
@@ -465,7 +465,7 @@ fn a_system_with_two_faces_has_no_limit_between_them() {
     );
 }
 
-/// What a machine that others kept busy could not do tells nothing of the system.
+/// A machine that others kept busy tells nothing of the system by what it could not do.
 #[test]
 fn what_others_may_have_done_is_no_limit() {
     let mut workload = Workload::fan(1, 1, Arrivals::Periodic { per_s: 2_000.0 });
@@ -494,7 +494,7 @@ fn what_others_may_have_done_is_no_limit() {
     assert!(judge_step(Axis::Rate, &trial, &criteria).1[0].contains("a hypervisor took"));
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 

@@ -74,7 +74,7 @@ impl Planted {
         number < self.slow
     }
 
-    /// What is told of others, and of those who are slow, is what happened.
+    /// Figures of slow subscribers and of others are the truth.
     #[track_caller]
     fn agrees(&self, run: &Run) -> SlowFigures {
         let (slow, fast): (Vec<TruthRecord>, Vec<TruthRecord>) =

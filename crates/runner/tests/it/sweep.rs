@@ -25,7 +25,7 @@ use crate::planted;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// What the server carries, as shares of what it is offered.
+/// Deliveries of the server, as shares of its offers.
 const CARRIES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 1.12, 1.25, 1.5];
 /// Lengths of the measurement, s.
 const LENGTHS: [u64; 4] = [2, 5, 10, 30];
@@ -47,7 +47,7 @@ struct Case {
     seed: u64,
 }
 
-/// What is planted for a case.
+/// The planted truth of a case.
 struct Planted {
     workload: Workload,
     behaviour: Behaviour,
@@ -171,7 +171,7 @@ impl Truth {
     }
 }
 
-/// What the server could have done within the measurement, as a share of what was offered in it; of arrivals that
+/// Deliveries that the server could have made within the measurement, as a share of what was offered in it; of arrivals that
 /// repeat, of what is offered in that time on average.
 fn carried_within(planted: &Planted, trial: &Trial) -> f64 {
     let b = &planted.behaviour;
@@ -221,7 +221,7 @@ fn trial(planted: &Planted) -> Trial {
     run.expect("a sound workload").trial
 }
 
-/// What was found of a kind of case: how many got each verdict.
+/// Verdicts of a kind of case: how many got each.
 type VerdictCounts = BTreeMap<Status, u32>;
 
 /// A kind of case: what is true, seconds of measurement, arrivals, delivery.

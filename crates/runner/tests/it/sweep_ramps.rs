@@ -96,7 +96,7 @@ impl Family {
     }
 }
 
-/// What is true of a case, and the verdicts that would be wrong.
+/// The truth of a case, and the verdicts that would be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Truth {
     /// 5 % more is offered than carried, all the time; `valid` is wrong.
@@ -398,7 +398,7 @@ fn trial(case: &Case, folder: &Path) -> Trial {
 fn sweep(cases: &[Case], folder: &Path) -> Vec<(Case, Trial)> {
     planted::of_each(cases, |case| {
         let mut trial = trial(case, folder);
-        // What is not needed any more is dropped, to save memory.
+        // Messages that are not needed any more are dropped, to save memory.
         trial.series.clear();
         trial.course.clear();
         trial.flows.clear();

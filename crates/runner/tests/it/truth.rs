@@ -1,4 +1,4 @@
-//! What a trial reports, verdict included, against what was planted in the simulated system: the
+//! Reports of trials, verdicts included, against planted truths of the simulated system: the
 //! cases that matter when a system or the client is at its end. Each test names the case of
 //! `docs/verdicts.md` that it shows.
 
@@ -625,7 +625,7 @@ fn what_a_slow_client_never_offered_is_its_own() {
     }
 }
 
-/// What a full system holds back was offered to it: the system is named, as before.
+/// Messages that a full system holds back were offered to it: the system is named, as before.
 #[test]
 fn what_a_full_system_holds_back_is_its_own() {
     for seed in 0..4 {
@@ -678,7 +678,7 @@ fn percentiles_count_what_was_not_sent() {
     }
 }
 
-/// What was lost has no latency, where losses are allowed too.
+/// Lost messages have no latency, where losses are allowed too.
 #[test]
 fn percentiles_count_what_was_lost() {
     for (seed, loss) in [(0, 0.004), (1, 0.05), (2, 0.2)] {
@@ -730,7 +730,7 @@ fn a_client_that_is_stopped_is_named_with_its_share() {
         ] {
             assert!((stalled - share).abs() < 0.005, "{stalled} for {share}");
         }
-        // What it ran is a share of the time that it had a reading of.
+        // Its running time is a share of the time that it had a reading of.
         let usage = &run.record.recordings[0].usage;
         let measured = usage.span as f64 / 1e9;
         assert!((9.9..10.2).contains(&measured), "{measured} s");

@@ -117,7 +117,7 @@ fn came(records: &[&TruthRecord]) -> bool {
     records.iter().any(|record| record.delivered_at.is_some())
 }
 
-/// What is told of wills that are due without a delay is what happened.
+/// Figures of wills that are due without a delay are the truth.
 #[track_caller]
 fn agrees(planted: &Planted, run: &Run) -> WillFigures {
     let seed = planted.seed;

@@ -19,7 +19,7 @@ struct Case {
     publishers: u32,
     /// From a message to its acknowledgement where nothing waits, ns.
     round_trip: f64,
-    /// What the system carries, as a share of what the windows let through.
+    /// Deliveries of the system, as a share of what the windows let through.
     capacity: f64,
     seed: u64,
 }
@@ -41,7 +41,7 @@ impl Case {
         }
     }
 
-    /// What the windows let through, messages per second.
+    /// Messages that the windows let through, per second.
     fn most(&self) -> f64 {
         f64::from(self.window * self.publishers) / self.round_trip * 1e9
     }
@@ -159,7 +159,7 @@ fn a_window_with_room_is_not_named() {
     few_wrong(&wrong, all);
 }
 
-/// What the system grants is named where it is the smaller window, and stands in the mappings.
+/// A smaller window that the system grants is named, and stands in the mappings.
 #[test]
 fn what_the_server_grants_is_named() {
     let case = Case {

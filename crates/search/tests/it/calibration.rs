@@ -12,23 +12,23 @@ use rand_distr::{Distribution, Normal};
 /// A system as a search sees it.
 #[derive(Clone, Copy)]
 struct Planted {
-    /// What it carries, messages a second.
+    /// Its limit, messages a second.
     limit: f64,
     /// Standard deviation of the logarithm of what it carries in one trial.
     noise: f64,
     /// One trial in ten finds it 15 % slower.
     outliers: bool,
-    /// What it carries once long trials have begun to tell, as a share.
+    /// Its limit once long trials have begun to tell, as a share.
     lasting: f64,
-    /// What it delivers when more is offered, as a share.
+    /// Its deliveries when more is offered, as a share.
     overloaded: f64,
-    /// What the client can offer at most.
+    /// The most that the client can offer.
     client: f64,
-    /// What the client offers once long trials have begun to tell, as a share.
+    /// The client's offers once long trials have begun to tell, as a share.
     client_lasting: f64,
     /// Standard deviation of the logarithm of what the machine carries beside that: it wanders over a minute.
     wander: f64,
-    /// What a message costs is this power of the load; absent: it is not known.
+    /// The cost of a message is this power of the load; absent: it is not known.
     cost_follows: Option<f64>,
     /// Chance that a trial calls the system the bottleneck where the client is.
     blamed: f64,
@@ -149,7 +149,7 @@ fn search(planted: Planted, seed: u64) -> Done {
         .filter(|one| matches!(one.step, Step::Cost(_)))
         .count();
     Done {
-        // What the machine carried meanwhile.
+        // Deliveries of the machine meanwhile.
         limit: planted.limit
             * planted.lasting
             * (speeds.iter().sum::<f64>() / speeds.len() as f64).exp(),

@@ -264,7 +264,7 @@ fn a_pace_that_wanders_widens_the_interval() {
     );
     let wandered = with(&|nth| if nth < all.len() / 2 { 1e-5 } else { 1.3e-5 });
     let wander = wandered.wander.unwrap();
-    // What of it may follow from the load is taken out.
+    // The part of it that may follow from the load is taken out.
     let slower = wander.most / wander.least;
     assert!((1.25..1.36).contains(&slower), "{wander:?}");
     let (low, high) = (steady.low.unwrap(), steady.high.unwrap());

@@ -32,7 +32,7 @@ fn claims_of_five_papers_in_words() {
     insta::assert_snapshot!("words", said);
 }
 
-/// What a run stores as its question says the same.
+/// The stored question of a run says the same.
 #[test]
 fn a_resolved_study_has_the_same_claims() {
     let plan = planned(CLAIMS).unwrap_or_else(|e| panic!("{e}"));

@@ -63,7 +63,7 @@ fn an_ablation_is_the_base_and_the_base_with_each_change() {
         names[..3],
         [("base", "a"), ("base", "b"), ("best effort", "a")]
     );
-    // What a system cannot do is left out, with the reason.
+    // Settings that a system cannot have are left out, with the reason.
     plan.split_unsupported(|system, settings| match (system, settings.batching) {
         ("b", Some(_)) => Err(vec![Unsupported {
             setting: "batching".into(),
@@ -96,7 +96,7 @@ fn with_a_precision_a_plan_has_each_cell_once() {
         plan.duration_estimate(),
         (600 * SECOND + round).min(20 * round)
     );
-    // What is stored is read as the same.
+    // The stored study is read as the same.
     let again = Study::parse("again", &plan.resolved, Path::new("")).expect("TOML");
     assert_eq!(
         again.file().unwrap().compare.precision,

@@ -1,4 +1,4 @@
-//! What a study has counted beside what is always measured.
+//! Counts that a study asks for beside what is always measured.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a workload is crossed with: its systems, settings, grid and repeats, and its own broker and limits.
+//! Crossings of a workload with systems, settings, grid and repeats, and with a broker and limits of its own.
 
 use std::path::Path;
 
@@ -209,7 +209,7 @@ fn a_scale_is_the_study_with_what_it_says() {
     let plan = planned(&full).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((plan.scale.clone(), plan.trials.len()), (None, 22));
 
-    // What a run stores is the same plan.
+    // A run stores the same plan.
     let stored = planned(&small).expect("planned above").resolved;
     let mut again = study(&stored);
     again.apply_scale("smoke").expect("kept");
@@ -218,7 +218,7 @@ fn a_scale_is_the_study_with_what_it_says() {
     assert_eq!(again.trials.len(), 4);
 }
 
-/// What is wrong is said where it stands, with what there is.
+/// Errors are told where they stand, with what there is.
 #[test]
 fn mistakes() {
     let wrong = [

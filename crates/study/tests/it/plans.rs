@@ -439,7 +439,7 @@ fn daily_flags_are_a_study() {
     assert_eq!(trial.workload.phases.warm_up, Until::Time(0));
     assert_eq!(trial.settings.reliability, Some(Reliability::AtLeastOnce));
     assert_eq!(trial.settings.native("mqtt", "version"), Some(&"5".into()));
-    // What is stored can be read and planned again.
+    // A stored study can be read and planned again.
     let again = Study::parse("stored", &plan.resolved, Path::new("")).expect("TOML");
     let again = again
         .plan(&options(&["a"]))
@@ -558,7 +558,7 @@ fn overlapping_subscriptions_are_resolved_and_told() {
     assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);
     assert!(plan.notes[0].contains("hears `commands` by its subscription to `#`"));
 
-    // What no filter covers is refused with a way out.
+    // Topics that no filter covers are refused with a way out.
     let text = text.replace(r##"["#", "site/+"]"##, r#"["+/1", "site/+"]"#);
     let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
     let error = study

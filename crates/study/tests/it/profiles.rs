@@ -135,7 +135,7 @@ fn wishes_in_vain_are_told_and_promises_are_kept_or_refused() {
         "one by one; the profile's wish is not to be had here (it has none)"
     );
 
-    // What the user asks for is no wish.
+    // A user's demand is no wish.
     latency
         .apply_set("settings.batching=adaptive")
         .expect("set");
@@ -191,7 +191,7 @@ fn tuned_depends_on_driver_and_workload() {
         .map(|u| u.setting.as_str())
         .collect();
     assert_eq!(names, ["batching", "native.amqp.prefetch"]);
-    // What there was no row for gets one.
+    // Settings without a row get one.
     assert_eq!(trial.mappings(Vec::new()).len(), 2);
 }
 

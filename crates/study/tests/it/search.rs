@@ -68,7 +68,7 @@ fn a_search_asks_for_loads() {
         4 * 8 * 60 * SECOND,
         "at most 8 min each"
     );
-    // What a run stores goes on as a search.
+    // A stored search goes on as a search.
     let again = self::plan(&plan.resolved).expect("a sound study");
     assert!(again.trials.iter().all(|t| t.seeks() == Some(Axis::Rate)));
     assert_eq!(again.resolved, plan.resolved);
@@ -258,7 +258,7 @@ fn searches_stand_beside_other_trials() {
             .map(|trial| trial.share())
             .all(|share| share.is_none())
     );
-    // What a run stores goes on as it began.
+    // A stored search goes on as it began.
     let again = self::plan(&plan.resolved).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.resolved, plan.resolved);
     let cells =

@@ -15,12 +15,12 @@ use pubgauge_testbed::{
 /// A system that does nothing, whose counts are told by a server of the test.
 struct Setup {
     running: Running,
-    /// What the server was asked.
+    /// Requests that the server was asked.
     requests: Receiver<String>,
     scratch: tempfile::TempDir,
 }
 
-/// What to do with one request.
+/// The answer to one request.
 type Answer = Box<dyn FnMut(TcpStream) + Send>;
 
 /// Starts the system. `counters` follows `http`; the server answers the first requests with

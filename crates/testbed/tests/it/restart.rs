@@ -136,7 +136,7 @@ fn a_paused_system_stands_still_goes_on_and_ends() {
     all_are(&group, true);
     running.pause(false);
     all_are(&group, false);
-    // What is never let go on ends all the same.
+    // A system that is never let go on ends all the same.
     running.pause(true);
     all_are(&group, true);
     let pids = running.pids();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pubgauge_testbed::{SyscallCounter, Syscalls, current_tid};
 
-/// What is made beside everything else in [`known`].
+/// Calls that are made beside everything else in [`known`].
 const KNOWN: Syscalls = Syscalls {
     all: 1000 + 1 + 4 + 5 + 1 + 2 + 3,
     sends: Some(6),
@@ -41,7 +41,7 @@ fn known() {
             one.msg_hdr.msg_iovlen = 1;
         }
         libc::sendmmsg(pair[0], several.as_mut_ptr(), 3, 0);
-        // What only looks, what finds nothing, and what is refused count among all alone.
+        // Calls that only look, that find nothing, or that are refused count among all alone.
         libc::recv(pair[1], bytes, 100, libc::MSG_PEEK);
         libc::recv(pair[1], bytes, 100, 0);
         libc::read(pair[1], bytes, 100);

@@ -1,4 +1,4 @@
-//! What a system file that is wrong is answered with, and that those built in are right.
+//! Errors of wrong system files; and those built in are right.
 
 use pubgauge_testbed::{Catalog, CatalogError, SystemFile, Testbed};
 
@@ -451,7 +451,7 @@ fn the_documented_examples_are_right() {
     }
 }
 
-/// What cannot be had is listed with the reason, and what runs elsewhere with the way to it.
+/// Systems that cannot be had are listed with the reason, and those that run elsewhere with the way to them.
 #[test]
 fn systems_that_are_not_here_say_why() {
     let catalog = Catalog::load(&[]).unwrap();

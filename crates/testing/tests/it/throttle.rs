@@ -1,4 +1,4 @@
-//! What the throttle plants, judged by its own record and by both ends of the connections, which the tests hold.
+//! Delays that the throttle plants, judged by its own record and by both ends of the connections, which the tests hold.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

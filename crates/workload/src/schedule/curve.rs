@@ -141,7 +141,7 @@ impl CurvePace {
         self.time_of(self.unit.checked_mul(k.into())?)
     }
 
-    /// The same of a place between messages, counted in messages.
+    /// When a place between messages is due, counted in messages.
     pub(super) fn time_at(&mut self, messages: f64) -> Option<Nanos> {
         self.time_of((messages * self.unit as f64) as u128)
     }

@@ -535,7 +535,7 @@ fn a_tape_that_is_not_looped_ends_for_all() {
     }
 }
 
-/// What is due when the flow ends is not sent any more, as with every other kind of arrivals.
+/// Messages due when the flow ends are not sent any more, as with every other kind of arrivals.
 #[test]
 fn a_tape_ends_before_the_end_of_its_flow() {
     let folder = Folder::new();

@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Normal};
 
-/// The same value for every figure but those that are named.
+/// One value for every figure but those that are named.
 pub struct Planted {
     pub value: f64,
     pub named: BTreeMap<String, f64>,
@@ -137,7 +137,7 @@ impl World {
         self.as_run(|run| judge(claim, run))
     }
 
-    /// What `of` says of its trials as a run.
+    /// Its trials as a run, by `of`.
     pub fn as_run<T>(&self, of: impl FnOnce(&MeasuredRun<'_>) -> T) -> T {
         let trials = self.trials.iter().map(|t| Observation {
             cell: t.cell.clone(),
@@ -244,7 +244,7 @@ pub fn found(outcome: Outcome, claim: &Claim, world: impl Fn(&mut World)) {
     assert!(right >= 198, "{outcome}: {counts:?}");
 }
 
-/// What was planted is called `outcome` in at most 5 of 100 seeds.
+/// A planted truth is called `outcome` in at most 5 of 100 seeds.
 #[track_caller]
 pub fn seldom(outcome: Outcome, claim: &Claim, world: impl Fn(&mut World)) {
     let counts = tally(400, world, claim);

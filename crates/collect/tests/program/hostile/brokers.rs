@@ -40,7 +40,7 @@ pub fn broker_misbehaves(dice: &mut Dice) {
     run.signal(libc::SIGTERM);
     ended_well(&run.ends_within(ENDS_WITHIN));
     place.is_clean();
-    // What it has not acknowledged waits in its session.
+    // Messages that it has not acknowledged wait in its session.
     let mut command = place.command(&COLLECTS);
     command.args(["--on", &beside.address(), "--once"]);
     ended_well(&place.spawn(command).ends_within(ENDS_WITHIN));

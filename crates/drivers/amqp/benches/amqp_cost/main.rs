@@ -43,7 +43,7 @@ const PLAIN_BAR: f64 = 0.95;
 /// them.
 const WINDOW: u16 = 1000;
 
-/// What is asked of the server.
+/// Promises asked of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// No confirms, automatic acknowledgement.
@@ -225,7 +225,7 @@ impl Bench {
         prepared.seen.count_only = true;
         let client = prepared.client(&spec("prepare"));
         prepared.subscribe_shared(client, &topic, Some("g"));
-        // What a former round left is taken away.
+        // Messages that a former round left are taken away.
         let mut before = usize::MAX;
         while before != prepared.seen.delivered {
             before = prepared.seen.delivered;

@@ -45,7 +45,7 @@ struct Connection {
     stream: TcpStream,
     epoll: Option<OwnedFd>,
     buffer: Box<[u8]>,
-    /// What is read and not taken.
+    /// Bytes that are read and not taken.
     unread: std::ops::Range<usize>,
     out: Vec<u8>,
 }

@@ -64,8 +64,8 @@ impl PublishTemplate {
         })
     }
 
-    /// The same for messages of which the last of the headers, which take `table_len` bytes together, has a value of
-    /// `value_len` bytes of its own in each.
+    /// A template whose last header differs from message to message: all headers take `table_len` bytes, and the value of
+    /// the last `value_len` of these.
     pub fn with_header_value(mut self, table_len: usize, value_len: usize) -> Self {
         // Behind the size come the flags and the length of the table.
         self.header_at = self.size_at + 14 + (table_len - value_len) as u32;

@@ -1,4 +1,4 @@
-//! What is encoded is decoded to the same, whatever it holds; what is not AMQP never panics.
+//! Frames are decoded as they were encoded, whatever they hold; bytes that are not AMQP never panic.
 
 use proptest::prelude::*;
 use pubgauge_driver_amqp::codec::method::*;

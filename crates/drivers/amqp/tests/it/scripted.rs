@@ -466,7 +466,7 @@ fn written_unasked(batching: Option<Batching>, messages: u64) -> usize {
             came += n;
         }
         tell.send(came).unwrap();
-        // What waited goes out with the next poll.
+        // Messages that waited go out with the next poll.
         peer.stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
@@ -494,7 +494,7 @@ fn written_unasked(batching: Option<Batching>, messages: u64) -> usize {
     came
 }
 
-/// What one message of 200 bytes is on the wire, at least.
+/// Bytes of one message of 200 bytes on the wire, at least.
 const MESSAGE: usize = 200 + 58;
 
 #[test]
@@ -520,7 +520,7 @@ fn adaptive_batching_gathers_until_there_is_nothing_due() {
     assert!((16_384..100 * (MESSAGE + 40)).contains(&came), "{came}");
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 

@@ -1,3 +1,3 @@
-//! What takes long.
+//! Tests that take long.
 
 mod conformance;

@@ -107,7 +107,7 @@ fn a_missed_deadline_is_counted() {
     let kept = statistics(&pair.into).deadlines_missed;
     pair.into.poll_for(1500 * MS);
     let missed = statistics(&pair.into).deadlines_missed;
-    // What was missed while the test began is no matter.
+    // Samples missed while the test began are no matter.
     assert!(
         kept - before <= 1 && missed >= kept + 2,
         "{before} {kept} {missed}"

@@ -1,4 +1,4 @@
-//! What only shows on the wire: datagrams and bytes.
+//! Facts that only the wire shows: datagrams and bytes.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! What the settings promise, seen on the system's Fast DDS.
+//! Promises of the settings, on the system's Fast DDS.
 
 use crate::common;
 

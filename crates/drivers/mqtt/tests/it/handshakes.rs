@@ -1,4 +1,4 @@
-//! What the driver says and answers, packet by packet, against servers that follow a script.
+//! Packets of the driver, one by one, against servers that follow a script.
 
 use crate::common;
 

@@ -300,7 +300,7 @@ fn an_orderly_end_says_so() {
     }
 }
 
-/// What shows on a machine alone that is not busy with other things.
+/// Tests that need a machine that is not busy with other things.
 mod real_time {
     use super::*;
 

@@ -218,7 +218,7 @@ fn starttls_is_never_done_without() {
     let tls = "xmlns='urn:ietf:params:xml:ns:xmpp-tls'";
     let why = failure("xmpp+starttls://", &[&offers, &format!("<failure {tls}/>")]);
     assert!(why.contains("refuses STARTTLS"), "{why}");
-    // What was injected behind <proceed/> is not taken for what the server says encrypted.
+    // Bytes injected behind <proceed/> are not taken for what the server says encrypted.
     let why = failure(
         "xmpp+starttls://",
         &[&offers, &format!("<proceed {tls}/>{HEADER}{LOGIN}")],

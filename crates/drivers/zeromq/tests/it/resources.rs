@@ -178,7 +178,7 @@ fn clients_take_what_was_said() {
             let said = ZeromqDriver.footprint(&settings, target, &crowd);
             let (files, threads) = (count("fd"), count("task"));
             let rig = three_to_three(&settings, target).expect("connects");
-            // What a forwarder in this process has accepted is none of the clients'.
+            // Messages that a forwarder in this process has accepted are none of the clients'.
             let accepted = said.server_connections;
             await_files(files + said.descriptors + accepted, pattern);
             assert_eq!(count("task") - threads, said.threads, "{pattern}");

@@ -1,4 +1,4 @@
-//! What clients cannot see: how messages were gathered, and how their packets were marked. The
+//! Facts that clients cannot see: how messages were gathered, and how their packets were marked. The
 //! sockets are libzmq's own, found among this process's descriptors.
 
 use crate::common;

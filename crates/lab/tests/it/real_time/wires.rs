@@ -229,7 +229,7 @@ fn tc_understands_what_netem_is_told() {
     }
 }
 
-/// What a subscriber's interface is told where there is netem.
+/// Settings of a subscriber's interface where there is netem.
 fn lines_of_tc(link: Link) -> Vec<String> {
     let network = network((1, Link::default()), (1, link));
     let names = NetworkNames {

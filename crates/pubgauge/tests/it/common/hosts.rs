@@ -65,7 +65,7 @@ impl Hosts {
         Ipv4Addr::from(u32::from(self.own) + 1 + rank as u32)
     }
 
-    /// What is started as `PROGRAM ARGUMENTS` on a host, which calls itself `node-RANK`. No other process
+    /// A program that is started as `PROGRAM ARGUMENTS` on a host, which calls itself `node-RANK`. No other process
     /// stands between: its id is that of the program.
     pub fn start(&self, rank: usize, of: &Path, arguments: &str) -> Command {
         let named = named(&format!("node-{rank}"), of, arguments);
@@ -103,7 +103,7 @@ impl Hosts {
     }
 }
 
-/// What is started as `PROGRAM ARGUMENTS` on this machine under another name.
+/// A program that is started as `PROGRAM ARGUMENTS` on this machine under another name.
 pub fn named(name: &str, of: &Path, arguments: &str) -> Command {
     let mut command = Command::new("unshare");
     let line = format!("hostname {name} && exec \"$0\" {arguments}");
@@ -165,7 +165,7 @@ pub fn flags<S: AsRef<str>>(at: &str, prefixes: &[S]) -> Vec<String> {
     flags
 }
 
-/// What does not depend on time: how many messages there were, flow by flow.
+/// Figures that do not depend on time: how many messages there were, flow by flow.
 pub fn counts(trial: &Value) -> Vec<u64> {
     let names = [
         "offered",

@@ -1,4 +1,4 @@
-//! What tests of the program share: its place, and what its results must be like.
+//! Helpers of the program's tests: its place, and checks of its results.
 #![allow(dead_code)] // Each test file uses its own part.
 
 pub mod hosts;
@@ -259,7 +259,7 @@ pub fn calm(trial: impl FnMut() -> Value) -> Value {
     tried_until(trial, |trial| !crowded(trial))
 }
 
-/// What is measured on a machine that fits: tried again until it does, five times at most.
+/// Measures on a machine that fits: tried again until it does, five times at most.
 pub fn tried_until<T>(measure: impl FnMut() -> T, fits: impl Fn(&T) -> bool) -> T {
     let mut tries = std::iter::repeat_with(measure).take(5);
     tries

@@ -1,4 +1,4 @@
-//! What a run that goes on says of itself.
+//! The progress of runs that go on.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -30,7 +30,7 @@ const NAMES: [&str; 19] = [
     "trials/0001",
 ];
 
-/// What is done with the folder.
+/// A verb that works on the folder.
 const VERBS: [&[&str]; 5] = [
     &["report", "stranger"],
     &["export", "stranger"],

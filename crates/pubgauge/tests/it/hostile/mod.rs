@@ -2,7 +2,7 @@
 //! full of links, texts that pages and shells obey, servers that misbehave, strangers at its sockets, closed terminals and low limits.
 //! `make hostile SECONDS=3600 SEED=7` does so for an hour.
 //!
-//! What must hold each time: it ends within its time with one of its own exit codes, does not panic, prints nothing that
+//! Each time the program ends within its time with one of its own exit codes, does not panic, prints nothing that
 //! a terminal obeys, and leaves no process and no folder behind; a run that was killed goes on and is whole; its memory
 //! stays below 1 GiB.
 

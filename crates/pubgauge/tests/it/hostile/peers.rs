@@ -118,7 +118,7 @@ pub fn server_misbehaves(dice: &mut Dice) {
 /// How often a socket took something from a stranger.
 pub static THROWN: AtomicU64 = AtomicU64::new(0);
 
-/// What runs without a server, whose sockets are pubgauge's own.
+/// Verbs that run without a server, whose sockets are pubgauge's own.
 const PEERS: [&str; 3] = ["zeromq-direct", "cyclonedds", "fastdds"];
 
 /// A run, at whose sockets strangers send: connections with bytes without sense, datagrams that begin as

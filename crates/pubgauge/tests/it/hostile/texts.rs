@@ -11,7 +11,7 @@ use pubgauge_testing::hostile::{Dice, ended_well, files_below, reads};
 use super::short_run;
 use crate::common::*;
 
-/// What pages, spreadsheets, terminals, shells, paths and other forms obey.
+/// Sequences that pages, spreadsheets, terminals, shells, paths and other forms obey.
 const TEXTS: [&str; 34] = [
     "<script>alert(1)</script>",
     "</script><script>alert(1)</script>",
@@ -70,7 +70,7 @@ fn exchange(value: &mut Value, dice: &mut Dice, one_in: usize) -> usize {
     }
 }
 
-/// What a page executes or fetches: its elements that can, with what they hold, attributes that are handlers, and
+/// Parts of a page that execute or fetch: its elements that can, with what they hold, attributes that are handlers, and
 /// addresses.
 fn active(page: &str) -> BTreeSet<String> {
     let page = scraper::Html::parse_document(page);
@@ -84,7 +84,7 @@ fn active(page: &str) -> BTreeSet<String> {
         ];
         if ACTIVE.contains(&element.name()) {
             let texts = node.children().filter_map(|child| child.value().as_text());
-            // What a script holds as data differs with the run.
+            // Data that a script holds differ with the run.
             let is_data = element.attr("type").is_some_and(|of| of.contains("json"));
             let text: String = texts.filter(|_| !is_data).map(|t| &**t).collect();
             let attributes: Vec<_> = element.attrs().collect();

@@ -1,4 +1,4 @@
-//! What a newcomer does first: `pubgauge run`, and nothing else.
+//! The first command of a newcomer: `pubgauge run`, and nothing else.
 
 use crate::common;
 

@@ -126,7 +126,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
         std::fs::set_permissions(self.place.path_to("slurm"), open).unwrap();
     }
 
-    /// What Slurm's own programs need.
+    /// Needs of Slurm's own programs.
     fn here(&self, command: &mut Command) {
         self.place.run_here(command);
         command.env("SLURM_CONF", self.place.path_to("slurm/slurm.conf"));
@@ -148,7 +148,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
         }));
     }
 
-    /// What a program of Slurm's answers.
+    /// The answer of a program of Slurm's.
     fn asked(&self, name: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(name);
         self.here(&mut command);
@@ -220,7 +220,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
 impl Drop for Slurm<'_> {
     fn drop(&mut self) {
         for process in &mut self.processes {
-            // What has ended by itself cannot be killed.
+            // A job that has ended by itself cannot be killed.
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -7,23 +7,22 @@ use crate::common;
 
 use common::*;
 
+/// Advice on the fleet in `file` from the systems that `on` begins with, as JSON.
+fn advise(place: &Place, file: &str, on: &[&str]) -> Value {
+    let done = place.run(&[&["advise", file, "--json", "--on"], on].concat());
+    serde_json::from_str(&done.exits(0).out).expect("JSON")
+}
+
 #[test]
 fn a_small_fleet_is_carried_by_both_and_the_rest_is_left_out_for_time() {
     let place = Place::new();
     place.write("meters.toml", FLEET);
-    let flags = [
-        "advise",
+    let on = ["mosquitto,nats:mqtt,zeromq-direct", "--budget", "150s"];
+    let advice = advise(
+        &place,
         "meters.toml",
-        "--on",
-        "mosquitto,nats:mqtt,zeromq-direct",
-        "--budget",
-        "150s",
-        "--json",
-        "--out",
-        "advice",
-    ];
-    let done = place.run(&flags).exits(0);
-    let advice: Value = serde_json::from_str(&done.out).expect("JSON");
+        &[&on[..], &["--out", "advice"]].concat(),
+    );
     let named: Vec<&str> = (advice["choices"].as_array().expect("choices").iter())
         .filter_map(|choice| choice["system"].as_str())
         .collect();
@@ -51,24 +50,15 @@ fn a_small_fleet_is_carried_by_both_and_the_rest_is_left_out_for_time() {
 fn what_an_earlier_advice_measured_is_not_measured_again() {
     let place = Place::new();
     place.write("meters.toml", FLEET);
-    let flags = [
-        "advise",
-        "meters.toml",
-        "--on",
-        "mosquitto",
-        "--budget",
-        "45s",
-        "--json",
-        "--out",
-    ];
-    let with = |more: &[&'static str]| -> Vec<&'static str> { [&flags[..], more].concat() };
+    let into = |file: &str, more: &[&str]| {
+        let on = ["mosquitto", "--budget", "45s", "--out"];
+        advise(&place, file, &[&on[..], more].concat())
+    };
     std::fs::create_dir_all(place.path_to("results/broken")).expect("folders");
-    place.run(&with(&["results/first"])).exits(0);
+    into("meters.toml", &["results/first"]);
     // A damaged run among them is told, and no more.
     place.write("results/broken/results.json", "{ \"format\": ");
-    let more = ["second", "--stored", "results"];
-    let done = place.run(&with(&more)).exits(0);
-    let advice: Value = serde_json::from_str(&done.out).expect("JSON");
+    let advice = into("meters.toml", &["second", "--stored", "results"]);
     let evidence = advice["choices"][0]["evidence"]
         .as_array()
         .expect("evidence");
@@ -92,10 +82,7 @@ fn what_an_earlier_advice_measured_is_not_measured_again() {
     );
     // Another fleet is measured.
     place.write("other.toml", FLEET.replace("count = 50", "count = 120"));
-    let mut other = with(&["third", "--stored", "results/first"]);
-    other[1] = "other.toml";
-    let done = place.run(&other).exits(0);
-    let advice: Value = serde_json::from_str(&done.out).expect("JSON");
+    let advice = into("other.toml", &["third", "--stored", "results/first"]);
     assert!(place.path_to("third/1-fleet").exists());
     let because = advice["not_counted"].to_string();
     assert!(

@@ -159,7 +159,7 @@ fn no_message_of_a_seldom_sending_flow_is_left_out() {
     );
 }
 
-/// What is counted while somebody else sends 100 kB a second over the interface: always, or only while the trial's
+/// Counts while somebody else sends 100 kB a second over the interface: always, or only while the trial's
 /// messages cross it.
 fn beside_others(always: bool) -> Value {
     let (place, there) = (Place::new(), Loopback::make("others"));

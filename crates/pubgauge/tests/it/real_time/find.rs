@@ -11,7 +11,7 @@ use pubgauge_testing::throttle::Rules;
 use common::*;
 use serde_json::Value;
 
-/// What the link takes, messages a second.
+/// Rate of the link, messages a second.
 const LINK: f64 = 10_000.0;
 
 /// How many searches the test with a planted limit runs: `PUBGAUGE_SEARCHES`, 1 if absent.
@@ -37,7 +37,7 @@ fn search(place: &Place, run: &str) -> Value {
     searches[0].clone()
 }
 
-/// What other tools read is there, and agrees with the trials.
+/// Exports for other tools are there, and agree with the trials.
 #[track_caller]
 fn is_whole(place: &Place, run: &str) -> Value {
     let search = search(place, run);
@@ -82,7 +82,7 @@ fn behind_a_link() -> Option<(f64, Value)> {
     let broker = Mosquitto::start();
     let link = Rules {
         per_s: Some(LINK),
-        // What a flat-out trial leaves in a link is gone when the next begins.
+        // Messages that a flat-out trial leaves in a link are gone when the next begins.
         longest_wait: Some(Duration::from_millis(70)),
         ..Rules::default()
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use serde_json::Value;
 
-/// What the simulated system takes, messages a second: one every 2 ms.
+/// Rate of the simulated system, messages a second: one every 2 ms.
 const LIMIT: f64 = 500.0;
 
 const STUDY: &str = r#"

@@ -39,7 +39,7 @@ fn link(trial: &Value, host: &str, figure: &str) -> f64 {
     number(&own[figure])
 }
 
-/// What the machine's own network is: interfaces, addresses and rules.
+/// The machine's own network: interfaces, addresses and rules.
 fn machine() -> String {
     let said = |line: &str| {
         let mut words = line.split(' ');

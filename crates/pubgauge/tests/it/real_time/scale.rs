@@ -91,7 +91,7 @@ fn a_run_at_a_scale_says_so_and_goes_on_at_it() {
     let page = std::fs::read_to_string(place.path_to("small/report.html")).expect("the page");
     assert!(page.contains("<h1>sizes, at scale smoke</h1>"));
 
-    // What is stored is the study at that size: alone, or named with the same flags.
+    // The stored study is the study at that size: alone, or named with the same flags.
     place.run(&["run", "--resume", "small"]).exits(0);
     let flags = ["run", "sizes.toml", "--scale", "smoke", "--resume", "small"];
     place.run(&flags).exits(0);

@@ -128,7 +128,7 @@ fn study(flow: &str, phases: &str, reliability: &str) -> String {
     )
 }
 
-/// The same truth, seen by workers in processes of their own.
+/// That truth, seen by workers in processes of their own.
 fn in_processes(study: &str) -> String {
     format!("{study}\n[client]\nprocesses = 1\n")
 }
@@ -160,7 +160,7 @@ fn three_times_what_a_link_takes_is_overload_without_loss() {
     assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
     assert!(count(&trial, "under_way") > 4_000, "{}", brief(&trial));
     within(delivered_per_s(&trial), 2_000.0, 0.02);
-    // What came, by the throttle's count, which goes on for the 2 s at most that closing may take.
+    // Deliveries by the throttle's count, which goes on for the 2 s at most that closing may take.
     let came = count(&trial, "delivered") + count(&trial, "warm_up.delivered");
     let passed = bench.passed(ToClient);
     assert!(
@@ -316,7 +316,7 @@ fn windows_tell_a_freeze_from_what_was_before_and_after() {
     for calm in [0, 2] {
         assert!(latency(calm, "p50") < 100_000_000, "{calm}: {windows:?}");
     }
-    // What had waited came within the same window.
+    // Messages that had waited came within that window.
     within(
         windows[1]["delivered_msgs_per_s"].as_f64().unwrap(),
         1_000.0,
@@ -504,12 +504,12 @@ fn two_runs_at_once_do_not_count_each_other() {
     }
 }
 
-/// What other programs take of the processors, against what this program knows that it took: two threads
+/// Processors that other programs take, against what this program knows that it took: two threads
 /// that compute for 6 of every 20 ms. Others may take something as well; nobody takes more than there is.
 #[test]
 fn what_other_programs_take_is_told() {
     let _alone = alone();
-    // What a hypervisor takes from the threads counts as theirs, and not as others' work.
+    // Time that a hypervisor takes from the threads counts as theirs, and not as others' work.
     let (trial, took) = tried_until(beside_threads_that_compute, |(trial, _)| !stolen(trial));
     let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
     let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
@@ -582,7 +582,7 @@ fn beside_threads_that_compute() -> (Value, f64) {
         over.store(true, Relaxed);
         (done, took)
     });
-    // What they take may make sends late, which makes the client the limit.
+    // Their use of the processors may make sends late, which makes the client the limit.
     done.ran_to_its_end();
     (place.trial("run"), took)
 }
@@ -614,7 +614,7 @@ fn slightly_too_much_is_told_from_slightly_too_little() {
     }
 }
 
-/// What the link of that test takes, in messages per second.
+/// Rate of the link of that test, in messages per second.
 const LINK_PER_S: f64 = 2_000.0;
 
 /// Whether messages waited before this link as one waits whose excess alone has to: to 10 ms. A

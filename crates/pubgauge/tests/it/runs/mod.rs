@@ -291,7 +291,7 @@ fn calibration_is_stored_and_goes_with_every_later_run() {
     let place = Place::new();
     let done = place.run(&["calibrate", "--json"]).exits(0);
     let mut calibration: Value = serde_json::from_str(&done.out).unwrap();
-    // What follows from the figures is printed and not stored.
+    // Conclusions from the figures are printed and not stored.
     let good_for = calibration
         .as_object_mut()
         .unwrap()

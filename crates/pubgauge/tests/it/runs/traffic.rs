@@ -301,7 +301,7 @@ rate = "max"
     assert!(trial["duration_s"].as_f64().unwrap() < 60.0);
 }
 
-/// What a system cannot have is known before anything starts: beside others it stands as
+/// Settings that a system cannot have are known before anything starts: beside others it stands as
 /// unsupported, alone it is bad input.
 #[test]
 fn a_subscription_that_a_system_cannot_have_is_no_broken_trial() {
@@ -349,7 +349,7 @@ rate = "100/s"
     place.is_clean();
 }
 
-/// What the client was allowed stands in the trial; lateness is recorded as it was.
+/// The trial has the lateness that the client was allowed; lateness is recorded as it was.
 #[test]
 fn gathered_messages_say_so() {
     let place = Place::new();
@@ -429,7 +429,7 @@ fn idle_processors_poll_during_the_trials_that_ask_for_it() {
     }
 }
 
-/// What takes long.
+/// Tests that take long.
 mod long {
     use super::*;
 
@@ -483,7 +483,7 @@ mod long {
             assert!(count(trial, "round_trip_ns.min") > 0);
         }
 
-        // What the system was started with is kept, and the histograms are.
+        // The system's configuration is kept, and the histograms are.
         let files = place.files();
         let has = |end: &str| files.iter().any(|f| f.ends_with(end));
         assert!(has("system/mosquitto.conf") && has("latency.hlog") && has("round-trip.hlog"));

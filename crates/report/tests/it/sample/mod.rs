@@ -144,7 +144,7 @@ pub fn run(repeats: u32) -> (Results, Logs) {
     of(&LOADS, repeats, |_| true)
 }
 
-/// The same with four systems.
+/// That run with four systems.
 pub fn four(repeats: u32) -> (Results, Logs) {
     of(&LOADS, repeats, |profile| {
         profile.name != "zeromq-forwarder"
@@ -290,7 +290,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     let duration_s = 2.0;
     let flat_out = load.rate.is_none();
     let wobble = 1.0 + 0.02 * draws.normal();
-    // What RabbitMQ cannot carry piles up in it.
+    // Messages that RabbitMQ cannot carry pile up in it.
     let too_much = load.rate.is_some_and(|rate| rate > profile.capacity);
     let overloaded = profile.name == "rabbitmq" && flat_out || too_much;
     let offered = load.rate.unwrap_or(profile.capacity * wobble);

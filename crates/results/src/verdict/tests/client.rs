@@ -1,4 +1,4 @@
-//! What is the client's or the machine's limit and not the system's.
+//! Limits that are the client's or the machine's and not the system's.
 
 use pubgauge_figures::model::ClientSetup;
 

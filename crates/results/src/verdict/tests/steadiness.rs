@@ -1,6 +1,7 @@
 //! Rates and latencies that change during a trial.
 
 use pubgauge_figures::host::OneWay;
+use pubgauge_figures::model::Excess;
 
 use super::*;
 
@@ -128,6 +129,52 @@ fn latency_that_doubles_is_unsteady() {
         second.traffic.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
     }
     expect(&t, &here(), Status::Unsteady, "median latency went from");
+}
+
+/// A trial whose median latency was `first` in its first half, and `last` in the other, us.
+fn changing(first: u64, last: u64) -> Trial {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.traffic.latency_p50_ns = 1_000 * if i < 5 { first } else { last };
+    }
+    t
+}
+
+/// A system that warms up is slower at first: what it shows over all bounds where it settles.
+#[test]
+fn latency_that_falls_is_a_bound() {
+    let falls = changing(6_000, 1_700);
+    expect(
+        &falls,
+        &here(),
+        Status::Unsteady,
+        "median latency fell from 6.000 ms",
+    );
+    let excess = |t: &Trial| judge(t, &here()).excess();
+    assert_eq!(excess(&falls), Some(Excess::WarmingUp));
+    assert_eq!(excess(&changing(1_700, 6_000)), None, "it may go on rising");
+    assert_eq!(excess(&calm()), None);
+    let mut loses = falls.clone();
+    (loses.shortfall.lost, loses.messages.delivered) = (1, loses.messages.delivered - 1);
+    assert_eq!(excess(&loses), None);
+    let mut late = falls;
+    late.worker_load.subscribers_running = 0.97;
+    assert_eq!(excess(&late), Some(Excess::Lateness));
+}
+
+/// Messages that are gathered for a millisecond leave up to that late, by an amount that shifts whenever a timer does.
+#[test]
+fn a_shift_within_the_span_of_gathering_is_none() {
+    let by = |(first, last), pacing_within| {
+        let mut circumstances = here();
+        circumstances.client.pacing_within = pacing_within;
+        judge(&changing(first, last), &circumstances).status
+    };
+    for shift in [(1_051, 424), (424, 1_051)] {
+        assert_eq!(by(shift, 0), Status::Unsteady);
+        assert_eq!(by(shift, MS), Status::Valid);
+    }
+    assert_eq!(by((424, 2_000), MS), Status::Unsteady);
 }
 
 /// Between hosts the clocks may wander within their bounds: that is no rise of latency.

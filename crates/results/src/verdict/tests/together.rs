@@ -27,7 +27,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 31] = [
+const PLANTS: [Plant; 32] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -122,6 +122,12 @@ const PLANTS: [Plant; 31] = [
             .for_each(|s| s.traffic.delivered /= 4);
     }),
     (Rule::LatencyWanders, |t| {
+        let half = t.series.len() / 2;
+        t.series[half..]
+            .iter_mut()
+            .for_each(|s| s.traffic.latency_p50_ns *= 9);
+    }),
+    (Rule::LatencyFalls, |t| {
         let half = t.series.len() / 2;
         t.series[..half]
             .iter_mut()

@@ -33,7 +33,7 @@ fn claim(rule: &str) -> Claim {
     plan.claims.remove(0)
 }
 
-/// What a trial is of.
+/// System, load and repeat of a trial.
 struct Of<'a> {
     system: &'a str,
     size: &'a str,

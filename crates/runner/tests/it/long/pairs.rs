@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 
-/// What the base carries, messages a second.
+/// The limit of the base, messages a second.
 const BASE: f64 = 500.0;
 /// Noise of each trial, as a share.
 const NOISE: f64 = 0.04;

@@ -46,7 +46,7 @@ pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Worklo
     workload
 }
 
-/// What `run` makes of each case, on all processors, in no order.
+/// The results of `run` for all cases, on all processors, in no order.
 pub fn of_each<C: Sync, R: Send>(cases: &[C], run: impl Fn(&C) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -80,7 +80,7 @@ pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) ->
     Run(simulated::simulate(workload, behaviour, settings).expect("a sound workload"))
 }
 
-/// The same where messages that fall due within a span, ns, leave together.
+/// Such a case where messages that fall due within a span, ns, leave together.
 pub fn gathered(workload: Workload, behaviour: Behaviour, pacing_within: u64) -> Run {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
@@ -178,7 +178,7 @@ impl Run {
         self.agrees_to(0.002);
     }
 
-    /// The same with the median to a share of it: in real time a thread looks at the clock some microseconds
+    /// Checks latencies with the median to a share of it: in real time a thread looks at the clock some microseconds
     /// after the delivery, and later on a busy machine.
     #[track_caller]
     pub fn agrees_to(&self, share: f64) {
@@ -212,7 +212,7 @@ impl Run {
         self.adds_up();
     }
 
-    /// What must hold whatever happened.
+    /// Checks that hold for every case.
     #[track_caller]
     pub fn adds_up(&self) {
         let t = &self.trial;
@@ -248,7 +248,7 @@ impl Run {
         if let Some(end) = inside.last() {
             let drained: u64 = drain.iter().map(|s| s.traffic.delivered).sum();
             let warm_up_left = self.warm_up_under_way();
-            // What was held back when the measurement ended may still have gone out, and be lost: it is not known
+            // Messages held back when the measurement ended may still have gone out, and be lost: it is not known
             // which of the lost ones were.
             let added: u64 = drain.iter().map(|s| s.traffic.due).sum();
             let left = drained + t.shortfall.under_way + warm_up_left;
@@ -303,7 +303,7 @@ impl Run {
         self.most_under_way_from(0)
     }
 
-    /// The same of messages handed over at `from` or later, since the trial began.
+    /// That count of messages handed over at `from` or later, since the trial began.
     pub fn most_under_way_from(&self, from: u64) -> u64 {
         type Span = (u64, u64);
         let mut spans: HashMap<(Kind, u32, u32), Span> = HashMap::new();
@@ -324,7 +324,7 @@ impl Run {
         let begins = spans.values().map(|span| (span.0, 1i64));
         let ends = spans.values().map(|span| (span.1, -1));
         let mut steps: Vec<(u64, i64)> = begins.chain(ends).collect();
-        // What ends and what begins at the same time: the end came first.
+        // Of an end and a beginning at the same time, the end came first.
         steps.sort_unstable();
         let (mut now, mut most) = (0, 0);
         for (_, step) in steps {

@@ -1,4 +1,4 @@
-//! What systems count themselves is what was published and delivered, to the message.
+//! Systems' own counts are what was published and delivered, to the message.
 
 use crate::traffic;
 
@@ -86,7 +86,7 @@ fn exchanges<D: Driver + Copy + 'static>(
     eprintln!("{name} started in {:.2} s", running.record.start_s);
     for (nth, settings) in all.iter().enumerate() {
         for traffic in [MANY, ONE_TO_ONE, UNHEARD] {
-            // What is retained, or kept for sessions, is counted alike for one and for many.
+            // Messages that are retained, or kept for sessions, are counted alike for one and for many.
             let is_many = traffic.publishers == MANY.publishers;
             if nth > 0 && !is_many && settings.pattern != Some(MessagingPattern::PointToPoint) {
                 continue;

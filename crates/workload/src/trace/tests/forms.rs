@@ -430,7 +430,7 @@ fn payloads_that_are_no_text() {
             said.starts_with("b.csv:2:5: this is no payload as"),
             "{said}"
         );
-        // What is written reads back byte by byte.
+        // A written recording reads back byte by byte.
         let mut written = Vec::new();
         trace.write_plain(&mut written).expect("in memory");
         let again = read(&plain(folder.file("c.csv", &written)));

@@ -1,4 +1,4 @@
-//! What the settings promise, seen on a private RabbitMQ.
+//! Promises of the settings, on a private RabbitMQ.
 
 use crate::common;
 

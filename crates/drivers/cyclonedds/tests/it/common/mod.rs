@@ -1,4 +1,4 @@
-//! What the tests share: fleets in a domain of their own, and a pair that can hear each other.
+//! Helpers of the tests: fleets in a domain of their own, and a pair that can hear each other.
 #![allow(dead_code, missing_docs)]
 
 use std::ops::Range;

@@ -42,7 +42,7 @@ fn reliable_with_the_default_preset() {
     check(json!({"reliability": "reliable", "native": native}), &[]);
 }
 
-/// What goes through memory that clients share goes through no socket.
+/// Messages through memory that clients share go through no socket.
 fn no_wire() -> Exception<'static> {
     Exception::always(
         "counts-the-bytes-of-the-wire",

@@ -91,7 +91,7 @@ impl Raw {
         self.packet(Instant::now() + wait)
     }
 
-    /// What is delivered until `count` messages are there or `wait` is over.
+    /// Deliveries until there are `count` or `wait` is over.
     pub fn receive(&mut self, count: usize, wait: Duration) -> Vec<Got> {
         let deadline = Instant::now() + wait;
         while self.waiting.len() < count

@@ -1,4 +1,4 @@
-//! What each broker was measured to do with the promises of the protocol, by a client that is not
+//! Promises of the protocol as each broker keeps them, measured by a client that is not
 //! the driver's: no other deviations than its file lists. And what its persistent variant keeps.
 
 use crate::common;
@@ -289,7 +289,7 @@ fn survives(
 fn persists(name: &str, variant: Option<&str>) {
     let _one = one_at_a_time();
     assert!(survives(name, variant, SOON, Running::halt), "after a stop");
-    // What was acknowledged was written by then, so a crash does not lose it either.
+    // Acknowledged messages were written by then, so a crash does not lose them either.
     assert!(
         survives(name, variant, SOON, Running::kill),
         "after a crash"

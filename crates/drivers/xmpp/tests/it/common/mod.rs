@@ -1,4 +1,4 @@
-//! What the tests share: a real ejabberd, and what its clients publish.
+//! Helpers of the tests: a real ejabberd, and clients that publish.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -46,7 +46,7 @@ impl Ejabberd {
     }
 }
 
-/// What [`Rig::publish_body`] was given.
+/// A message that [`Rig::publish_body`] was given.
 pub fn text(message: &DeliveredMessage) -> &[u8] {
     &message.payload[header::HEADER_LEN..]
 }

@@ -1,4 +1,4 @@
-//! What the driver promises, each against a real ejabberd.
+//! Promises of the driver, each against a real ejabberd.
 
 use crate::common;
 

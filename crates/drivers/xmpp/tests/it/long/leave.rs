@@ -1,4 +1,4 @@
-//! What a fleet leaves on a real ejabberd when it has been closed: nothing.
+//! A fleet leaves nothing on a real ejabberd when it has been closed.
 
 use crate::common;
 

@@ -25,7 +25,7 @@ fn several_nodes_do_not_meet_and_leave_nothing() {
     assert!(nodes[0].version.as_deref().is_some_and(|v| !v.is_empty()));
     let mut rigs = Vec::new();
     for node in &nodes {
-        // The same addresses and topics in both.
+        // Both have these addresses and topics.
         let mut rig = Rig::open(&XmppDriver, node.target.clone(), Settings::default());
         let subscriber = rig.named_subscriber("s");
         rig.subscribe(subscriber, "t");

@@ -1,4 +1,4 @@
-//! What the tests against real sockets share: a pair that can hear each other, and a forwarder.
+//! Helpers of tests against real sockets: a pair that can hear each other, and a forwarder.
 #![allow(dead_code, missing_docs)]
 
 use std::net::Ipv4Addr;
