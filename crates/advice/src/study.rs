@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pubgauge_driver::{Reliability, Settings};
-use pubgauge_quantities::shown;
+use pubgauge_quantities::shown::{self, decimals};
 
 use crate::boxes::{AXIS, DEALT_EVENLY};
 use crate::fleet::{ApplicationsFile, CommandsFile, DevicesFile, Fleet, Hears, OfflineFile};
@@ -83,7 +83,8 @@ impl Fleet {
             let within = kind.fresh_within.map_or(FRESH_WITHIN_NS, |span| span.0);
             let _ = writeln!(
                 out,
-                "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"{within}ns\"\nflow = {:?}\n",
+                "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"{}\"\nflow = {:?}\n",
+                exact_time(within),
                 kind.name
             );
         }
@@ -172,7 +173,7 @@ impl Fleet {
         if is_sought {
             out.push_str("rate = \"find\"\n");
         } else {
-            let _ = writeln!(out, "rate = \"{rate:.6}/s\"");
+            let _ = writeln!(out, "rate = \"{}/s\"", decimals(rate, 6));
         }
         let _ = writeln!(
             out,
@@ -208,7 +209,7 @@ impl Fleet {
             })
         );
         let _ = writeln!(out, "subscribe-as = \"{}-devices\"", kind.name);
-        let _ = writeln!(out, "rate = \"{per_s:.6}/s\"");
+        let _ = writeln!(out, "rate = \"{}/s\"", decimals(per_s, 6));
         let _ = writeln!(out, "payload = \"{}B\"", self.payload(size, change));
         if commands.answered && !matches!(change, Variation::Boxes(_)) {
             out.push_str("exchange = \"ping-pong\"\n");
@@ -229,8 +230,9 @@ impl Fleet {
             out,
             "[[workload.flow]]\nname = {name:?}\npublishers = {count}\npublish-as = \"{}-devices\"\n\
              topic = \"{name}/{{device}}\"\ndimensions = {{ device = {count} }}\nsubscribers = 1\n\
-             subscribe = \"{name}/#\"\nrate = \"{per_s:.6}/s\"\npayload = \"{size}B\"\n",
-            kind.name
+             subscribe = \"{name}/#\"\nrate = \"{}/s\"\npayload = \"{size}B\"\n",
+            kind.name,
+            decimals(per_s, 6)
         );
     }
 
@@ -455,4 +457,12 @@ pub(crate) fn as_toml(settings: &Settings) -> String {
         }
     });
     lines.collect()
+}
+
+/// A time as a study has it, in the largest unit that leaves no fraction: `100ms`.
+fn exact_time(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let whole = units.into_iter().find(|(size, _)| ns % size == 0);
+    let (size, unit) = whole.unwrap_or((1, "ns"));
+    format!("{}{unit}", ns / size)
 }

@@ -53,6 +53,13 @@ pub struct Assignment {
     pub pin_to: Option<usize>,
 }
 
+impl Assignment {
+    /// Its part of the devices of the workload, 0 to 1.
+    pub fn share(&self, workload: &Workload) -> f64 {
+        self.devices.len() as f64 / workload.devices.len().max(1) as f64
+    }
+}
+
 /// How many workers share the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workers {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::times::{HistogramValues, histogram};
 
-/// Clients connecting at the same time; brokers' listen queues are often 100 long, and one that
+/// Clients of all workers that connect at the same time; brokers' listen queues are often 100 long, and one that
 /// overflows costs a second of SYN retransmission.
 const AT_ONCE: usize = 64;
 /// Pause after the first client that was turned away, ns; each further one that no connection lies between doubles it.
@@ -201,6 +201,8 @@ pub(crate) struct TurnedAway {
     pause: Nanos,
     /// Clients that may be connecting at the same time.
     at_once: usize,
+    /// As many where none is turned away.
+    at_once_by_default: usize,
     /// The first of those that were turned away since more clients than ever were connected, and when that was.
     since: Option<(Nanos, Failure)>,
     /// The most clients that were connected at once.
@@ -209,13 +211,15 @@ pub(crate) struct TurnedAway {
 }
 
 impl TurnedAway {
-    /// Nobody was turned away yet; all are to be connected within `ready_within`, ns.
-    pub fn new(ready_within: Nanos) -> TurnedAway {
+    /// Nobody was turned away yet; all are to be connected within `ready_within`, ns, of which this worker has a `share`.
+    pub fn new(ready_within: Nanos, share: f64) -> TurnedAway {
+        let at_once = ((AT_ONCE as f64 * share) as usize).max(1);
         TurnedAway {
             waiting: VecDeque::new(),
             next: 0,
             pause: 0,
-            at_once: AT_ONCE,
+            at_once,
+            at_once_by_default: at_once,
             since: None,
             most: 0,
             patience: (ready_within / PATIENCE_SHARE).max(SHORTEST_PATIENCE),
@@ -239,7 +243,7 @@ impl TurnedAway {
             self.most = up;
             self.since = None;
             self.pause = 0;
-            self.at_once = (2 * self.at_once).min(AT_ONCE);
+            self.at_once = (2 * self.at_once).min(self.at_once_by_default);
         }
     }
 

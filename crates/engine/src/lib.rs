@@ -12,6 +12,7 @@ pub mod conductor;
 pub mod connecting;
 mod context;
 mod counts;
+mod descriptors;
 pub mod failures;
 pub mod groups;
 mod heartbeat;

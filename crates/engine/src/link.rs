@@ -24,7 +24,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// The assignment of a worker, and its trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -240,6 +240,8 @@ counts! {
         pub replies: u64,
         /// Ping-pong: measured questions whose answer has come.
         pub answered: u64,
+        /// Ping-pong: of these, those whose answer came after the end of the measurement.
+        pub answered_late: u64,
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use pubgauge_driver::{
-    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Subscription, Traits,
-    shortened,
+    ClientId, Clock, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Subscription,
+    Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -26,6 +26,7 @@ use crate::bursts::BurstRecording;
 use crate::connecting::{Connections, TurnedAway};
 pub use crate::context::Context;
 use crate::counts::{add_all, add_each};
+use crate::descriptors::make_room;
 use crate::failures::{FailureKind, Failures};
 use crate::heartbeat::Heartbeat;
 use crate::live::{FlowCounters, LiveCounters};
@@ -164,6 +165,9 @@ impl Worker {
             let _one_at_a_time = OPENING
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
+            if !matches!(context.clock, Clock::Virtual(_)) {
+                make_room(context.brief.workload.devices.len());
+            }
             let before = threads();
             let fleet = context.driver.open(FleetConfig {
                 target: context.target.clone(),
@@ -194,7 +198,9 @@ impl Worker {
             sending.time_calls();
         }
         let receiving = Receiving::new(&context, &assignment);
-        let ready_within = context.brief.workload.phases.ready_within;
+        let workload = &context.brief.workload;
+        let share = assignment.share(workload);
+        let turned_away = TurnedAway::new(workload.phases.ready_within, share);
         let late = assignment.devices.iter();
         let late = LateClients::new(late.map(|device| context.brief.late(*device).is_some()));
         let of_devices = assignment.devices.iter().map(|device| {
@@ -232,7 +238,7 @@ impl Worker {
             stopping: None,
             first_connect: None,
             connections: Connections::default(),
-            turned_away: TurnedAway::new(ready_within),
+            turned_away,
             next_connect: 0,
             connect_reading: UsageReading::default(),
             connect_usage: Usage::default(),
@@ -277,7 +283,7 @@ impl Worker {
         if let Some((at, client)) = self.reconnects.front().copied() {
             if at <= now {
                 self.reconnects.pop_front();
-                self.connections.begin(client, now);
+                self.connections.begin(client, self.context.clock.now());
                 if let Err(error) = self.reconnect(client) {
                     self.note(FailureKind::Other, None, error.into());
                 }

@@ -128,6 +128,9 @@ pub struct Questions {
     pub asked: u64,
     /// Answers that came.
     pub answered: u64,
+    /// Of these, answers that came after the end of the measurement.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub answered_late: u64,
     /// Questions without an answer.
     pub unanswered: u64,
 }
@@ -138,6 +141,7 @@ impl Questions {
         flows.reduce(|sum, flow| Questions {
             asked: sum.asked + flow.asked,
             answered: sum.answered + flow.answered,
+            answered_late: sum.answered_late + flow.answered_late,
             unanswered: sum.unanswered + flow.unanswered,
         })
     }

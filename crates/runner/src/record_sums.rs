@@ -236,6 +236,7 @@ pub fn questions(flow: &Flow, counts: &FlowRecording) -> Option<Questions> {
     (flow.exchange == Exchange::PingPong).then(|| Questions {
         asked: counts.messages.published,
         answered: counts.answered,
+        answered_late: counts.answered_late,
         unanswered: counts.messages.published.saturating_sub(counts.answered),
     })
 }

@@ -97,8 +97,8 @@ fn every_kind_of_devices_has_its_own_time() {
         .fleet()
         .study(&adviser.next_step(600.0).expect("a step"));
     for demand in [
-        "at-most = \"100000000ns\"\nflow = \"a\"",
-        "at-most = \"2000000000ns\"\nflow = \"b\"",
+        "at-most = \"100ms\"\nflow = \"a\"",
+        "at-most = \"2s\"\nflow = \"b\"",
     ] {
         assert!(study.contains(demand), "{demand}: {study}");
     }

@@ -339,6 +339,8 @@ impl Events for Receiving {
                         != Arrival::Duplicate
                 {
                     state.counts.answered += 1;
+                    let is_late = self.epoch + now >= self.cuts.measurement_end();
+                    state.counts.answered_late += u64::from(is_late);
                     let asked = self.epoch + header.intended;
                     let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
                     round_trip.add(now.saturating_sub(header.intended), number);

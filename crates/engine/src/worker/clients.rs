@@ -26,7 +26,7 @@ impl Worker {
     pub(super) fn connect_some(&mut self, now: Nanos) -> Nanos {
         let workload = &self.context.brief.workload;
         // The rate is that of all workers together: each has its share of it.
-        let share = self.assignment.devices.len() as f64 / workload.devices.len() as f64;
+        let share = self.assignment.share(workload);
         let gap = workload
             .phases
             .connect_per_s
@@ -39,28 +39,30 @@ impl Worker {
             self.first_connect = Some(now);
             self.next_connect = now;
         }
-        loop {
-            if let Some(until) = self.turned_away.waits_until(self.connecting, now) {
-                return until.min(patience_ends);
+        if let Some(until) = self.turned_away.waits_until(self.connecting, now) {
+            return until.min(patience_ends);
+        }
+        if self.next_connect > now && self.begun < self.assignment.devices.len() {
+            return self.next_connect.min(patience_ends);
+        }
+        let begins = self.context.clock.now();
+        match self.begin_next() {
+            None => {}
+            Some(Ok(client)) => {
+                self.next_connect += gap;
+                let state = &mut self.clients[client.0 as usize];
+                *state = ClientState::Connecting {
+                    again: *state == ClientState::Down,
+                };
+                self.connecting += 1;
+                self.connections.begin(client, begins);
+                // Answers are read before the next client begins: else they would count as late.
+                return now;
             }
-            if self.next_connect > now && self.begun < self.assignment.devices.len() {
-                return self.next_connect.min(patience_ends);
+            Some(Err(error)) => {
+                self.fail(error.into());
+                return now;
             }
-            let client = match self.begin_next() {
-                None => break,
-                Some(Ok(client)) => client,
-                Some(Err(error)) => {
-                    self.fail(error.into());
-                    return now;
-                }
-            };
-            self.next_connect += gap;
-            let state = &mut self.clients[client.0 as usize];
-            *state = ClientState::Connecting {
-                again: *state == ClientState::Down,
-            };
-            self.connecting += 1;
-            self.connections.begin(client, now);
         }
         if self.up == self.assignment.devices.len() {
             self.connect_usage = self.reading_of_threads().since(&self.connect_reading);

@@ -169,7 +169,11 @@ impl Worker {
             match step {
                 Step::Leave => self.leave(client, now),
                 Step::EndConnection { by } => self.end_connection(client, by, now),
-                Step::Return => self.come_back(client, now),
+                Step::Return => {
+                    self.come_back(client, now);
+                    // Answers are read before the next one connects: else they would count as late.
+                    return;
+                }
             }
         }
     }
@@ -256,7 +260,7 @@ impl Worker {
                 self.presences.set(client, Whereabouts::Returning);
                 self.sending.come_back(client);
                 self.receiving.begin_return(client);
-                self.connections.begin(client, now);
+                self.connections.begin(client, self.context.clock.now());
                 if let Err(error) = self.reconnect(client) {
                     self.fail(error.into());
                 }

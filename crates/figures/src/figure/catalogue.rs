@@ -178,6 +178,38 @@ static ENTRIES: &[CatalogueEntry] = &[
     .promised()
     .column(FigureColumn::new("lost", 5, ["", "lost"], 6).always()),
     entry(
+        "asked",
+        "asked",
+        GOOD,
+        of_part(|p| Some(p.questions?.asked as f64)),
+        "questions that the system took, each to be answered once",
+    )
+    .of_any_trial(),
+    entry(
+        "answered",
+        "answered",
+        GOOD,
+        of_part(|p| Some(p.questions?.answered as f64)),
+        "questions whose answer came",
+    )
+    .of_any_trial(),
+    entry(
+        "answered-late",
+        "answered_late",
+        BAD,
+        of_part(|p| Some(p.questions?.answered_late as f64)),
+        "questions whose answer came after the end of the measurement",
+    )
+    .of_any_trial(),
+    entry(
+        "unanswered",
+        "unanswered",
+        BAD,
+        of_part(|p| Some(p.questions?.unanswered as f64)),
+        "questions without an answer",
+    )
+    .of_any_trial(),
+    entry(
         "duplicated",
         "duplicated",
         BAD_DELIVERIES,

@@ -1,6 +1,6 @@
 //! A trial, one of its flows, or a window of either, as figures come out of it.
 
-use crate::messages::Messages;
+use crate::messages::{Messages, Questions};
 use crate::model::{FlowFigures, Trial};
 use crate::window::WindowFigures;
 
@@ -10,6 +10,8 @@ pub(super) struct Scope<'a> {
     pub messages: &'a Messages,
     pub lost: Option<u64>,
     pub under_way: Option<u64>,
+    /// Questions and answers, where there are any.
+    pub questions: Option<Questions>,
     pub system_cpu_s: Option<f64>,
     /// The trial, where it is all of it.
     pub trial: Option<&'a Trial>,
@@ -21,6 +23,7 @@ impl<'a> From<&'a Trial> for Scope<'a> {
             messages: &trial.messages,
             lost: Some(trial.shortfall.lost),
             under_way: Some(trial.shortfall.under_way),
+            questions: trial.shortfall.questions,
             system_cpu_s: trial.system_cpu_s,
             trial: Some(trial),
         }
@@ -33,6 +36,7 @@ impl<'a> From<&'a FlowFigures> for Scope<'a> {
             messages: &flow.messages,
             lost: Some(flow.shortfall.lost),
             under_way: Some(flow.shortfall.under_way),
+            questions: flow.shortfall.questions,
             system_cpu_s: None,
             trial: None,
         }
@@ -45,6 +49,7 @@ impl<'a> From<&'a WindowFigures> for Scope<'a> {
             messages: &window.messages,
             lost: window.lost,
             under_way: window.under_way,
+            questions: None,
             system_cpu_s: window.system_cpu_s,
             trial: None,
         }

@@ -2,6 +2,7 @@
 
 mod advise;
 mod boxes;
+mod connecting;
 mod counted;
 mod find;
 mod guard;

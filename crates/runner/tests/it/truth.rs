@@ -917,6 +917,7 @@ fn unanswered_questions_are_no_valid_trial() {
     for (seed, loss) in [(0, 0.02), (1, 0.1)] {
         let behaviour = Behaviour {
             loss,
+            delay_median_ns: 100 * MS,
             seed,
             ..Behaviour::default()
         };
@@ -933,9 +934,17 @@ fn unanswered_questions_are_no_valid_trial() {
                 && record.delivered_at.is_some()
                 && record.subscriber.starts_with("pub")
         });
+        let end = run.record.table.expect("it was measured").end;
+        let late = came
+            .clone()
+            .filter(|record| record.delivered_at >= Some(end));
+        let late = late.count() as u64;
         let (came, t) = (came.count() as u64, &run.trial);
         let questions = t.shortfall.questions.expect("a ping-pong");
         assert_eq!((questions.asked, questions.answered), (2_000, came));
+        // A round trip takes 200 ms, in which 40 are asked.
+        assert_eq!(questions.answered_late, late);
+        assert!((30..=40).contains(&late), "{late}");
         assert_eq!(questions.unanswered, 2_000 - came);
         run.is(Status::Lossy, "questions got no answer");
         let round_trips = t.messages.round_trip_ns.expect("a ping-pong");
