@@ -408,6 +408,7 @@ impl Adviser {
         let carried = self.fleet.headroom();
         let limit = self.limit(candidate);
         Standing {
+            is_confirmed: self.trials_of(candidate, Variation::None).len() > 2,
             headroom: Range {
                 low: limit.map_or(carried, |limit| limit.low.max(carried)),
                 high: limit.map_or(f64::INFINITY, |limit| limit.high),

@@ -1,5 +1,5 @@
-//! The order of systems that carry a fleet: more headroom first, then less cost; those that figures do not tell apart share
-//! a rank.
+//! The order of systems that carry a fleet: those that did so again and again first, then more headroom, then less cost;
+//! those that figures do not tell apart share a rank.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +23,9 @@ impl Range {
 /// The figures that rank a system.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
+    /// It carried the fleet in three trials and more. Where the budget reaches for repeats of some systems alone, these are
+    /// ranked first: of one trial nothing is known of chance, and no cost can be told apart.
+    pub is_confirmed: bool,
     /// How many times the fleet it carries.
     pub headroom: Range,
     /// Processor time of client and system for a delivery, in microseconds; `None` where the system is out of sight.
@@ -60,9 +63,17 @@ impl Standing {
 
 /// The rank of each, from 1, and within a rank the order in which they are named: the cheapest first.
 pub(crate) fn rank(standings: &[Standing]) -> Vec<(u32, usize)> {
-    let mut left: Vec<usize> = (0..standings.len()).collect();
+    let (confirmed, others): (Vec<usize>, Vec<usize>) =
+        (0..standings.len()).partition(|n| standings[*n].is_confirmed);
+    let mut ranked = rank_among(standings, confirmed, 1);
+    let next = ranked.last().map_or(1, |(rank, _)| rank + 1);
+    ranked.extend(rank_among(standings, others, next));
+    ranked
+}
+
+/// The rank of those that are `left`, from `rank` on.
+fn rank_among(standings: &[Standing], mut left: Vec<usize>, mut rank: u32) -> Vec<(u32, usize)> {
     let mut ranked = Vec::new();
-    let mut rank = 1;
     while !left.is_empty() {
         let of = |n: &usize| &standings[*n];
         let most = left.iter().map(|n| of(n).headroom.low).fold(0.0, f64::max);
@@ -94,6 +105,7 @@ mod tests {
 
     fn standing(low: f64, high: f64, costs: &[f64]) -> Standing {
         Standing {
+            is_confirmed: costs.len() > 2,
             headroom: Range { low, high },
             cost: MeanInterval::mean_of(costs),
             cost_from: BTreeSet::new(),
@@ -134,6 +146,17 @@ mod tests {
         assert_eq!(rank(&all), [(1, 0), (1, 1)]);
         all[1].cost_from.insert("results/earlier".to_owned());
         assert_eq!(rank(&all), [(1, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn who_was_measured_once_stands_behind_who_was_confirmed() {
+        let all = [
+            standing(3.0, f64::INFINITY, &[10.0, 10.1, 9.9]),
+            standing(6.0, f64::INFINITY, &[160.0]),
+            standing(97.0, f64::INFINITY, &[23.0, 23.1, 22.9]),
+        ];
+        assert_eq!(rank(&all), [(1, 0), (2, 2), (3, 1)]);
+        assert_eq!(rank(&all[1..2]), [(1, 0)]);
     }
 
     #[test]

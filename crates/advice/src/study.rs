@@ -462,7 +462,7 @@ pub(crate) fn as_toml(settings: &Settings) -> String {
 /// A time as a study has it, in the largest unit that leaves no fraction: `100ms`.
 fn exact_time(ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let whole = units.into_iter().find(|(size, _)| ns % size == 0);
+    let whole = units.into_iter().find(|(size, _)| ns.is_multiple_of(*size));
     let (size, unit) = whole.unwrap_or((1, "ns"));
     format!("{}{unit}", ns / size)
 }

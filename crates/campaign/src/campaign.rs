@@ -246,6 +246,7 @@ impl<'a> Measuring<'a> {
             driver: chosen.driver.clone(),
             setup: self.client.setup(&trial.setup),
             workload: &trial.workload.in_repeat(trial.repeat),
+            ends_once_hopeless: proposal.ends_once_hopeless,
             network,
         };
         let (done, files) = perform(&job, &self.environment, &self.kept, watch);

@@ -34,6 +34,8 @@ pub struct Proposal {
     pub round: u32,
     /// Processes on each side, if one process is not enough for it.
     pub processes: Option<u32>,
+    /// Its measurement ends as soon as the load is beyond hope.
+    pub ends_once_hopeless: bool,
 }
 
 /// A workload and the processes on each side that it needs, or why it is not possible.
@@ -150,6 +152,7 @@ impl<'a> Proposer<'a> {
             search: tuned.search,
             limit_share: None,
             round: 0,
+            ends_once_hopeless: true,
             trial: tuned.trial,
         }))
     }
@@ -203,6 +206,7 @@ impl<'a> Proposer<'a> {
             limit_share,
             round: 0,
             processes: self.processes,
+            ends_once_hopeless: false,
         }
     }
 

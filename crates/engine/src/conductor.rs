@@ -120,6 +120,11 @@ pub trait Observer {
     fn tick(&mut self, _phase: Phase, _live: &Live, _now: Nanos) -> Option<String> {
         None
     }
+    /// Whether the measurement has lasted long enough: then it ends at the next bound of its series, earlier than planned, and
+    /// the trial goes on to its drain. Asked as often as [`Observer::tick`] is called within it.
+    fn has_enough(&mut self, _live: &Live, _now: Nanos) -> bool {
+        false
+    }
 }
 
 /// An observer that ignores the trial.
@@ -305,10 +310,11 @@ impl<'a> Conductor<'a> {
             if now >= table.end {
                 break;
             }
-            if let Until::Count(count, _) = phases.measure
-                && self.live.offered >= count
-                && !end_told
+            let is_reached =
+                matches!(phases.measure, Until::Count(count, _) if self.live.offered >= count);
+            if !end_told
                 && now + lead < table.end
+                && (is_reached || observer.has_enough(&self.live, now))
             {
                 end_told = true;
                 // Told before it comes: all workers count up to it, and traffic goes on until then.

@@ -381,7 +381,7 @@ fn block(
     out.push('\n');
 }
 
-/// What latencies of these cells contain beside the system's, each once.
+/// The excesses of these cells' latencies, each once.
 pub(crate) fn excesses<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Vec<Excess> {
     let trials = cells.flat_map(|cell| &cell.trials);
     unique(trials.filter_map(|trial| trial.verdict.excess()))

@@ -198,6 +198,7 @@ pub struct Watcher<'a> {
     measuring: Option<Measuring>,
     observed: Observed,
     next_check: Nanos,
+    ends_once_hopeless: bool,
     steps: SampleTimes,
     counter: &'a mut CountersOnRequest,
     /// Processors that this process may use.
@@ -372,11 +373,17 @@ impl<'a> Watcher<'a> {
                 ..Observed::nothing()
             },
             next_check: 0,
+            ends_once_hopeless: false,
             steps,
             counter,
             processors: pubgauge_testbed::processors(),
             quotas: quotas(),
         }
+    }
+
+    /// Has the measurement end as soon as the load [`is_hopeless`].
+    pub fn end_once_hopeless(&mut self) {
+        self.ends_once_hopeless = true;
     }
 
     pub fn finish(self) -> Observed {
@@ -609,11 +616,36 @@ impl Observer for Watcher<'_> {
         }
         None
     }
+
+    fn has_enough(&mut self, live: &Live, now: Nanos) -> bool {
+        let began = self.measuring.as_ref().map(|measuring| measuring.began);
+        let lasted = began.map_or(0, |began| now.saturating_sub(began));
+        self.ends_once_hopeless && is_hopeless(live, lasted)
+    }
+}
+
+/// Whether a system cannot carry its load: the measurement has `lasted` for 2 s, ns, and more is under way than has come at
+/// all, the warm-up included. By then an ordinary pause would be over.
+fn is_hopeless(live: &Live, lasted: Nanos) -> bool {
+    lasted >= 2 * SECOND && live.under_way > live.received
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_load_is_hopeless_where_more_waits_than_has_come() {
+        let live = |under_way, received| Live {
+            under_way,
+            received,
+            ..Live::default()
+        };
+        assert!(is_hopeless(&live(1_001, 1_000), 2 * SECOND));
+        assert!(!is_hopeless(&live(1_001, 1_000), SECOND));
+        assert!(!is_hopeless(&live(999, 1_000), 2 * SECOND));
+        assert!(!is_hopeless(&Live::default(), 9 * SECOND));
+    }
 
     #[test]
     fn others_have_the_processors_first_that_a_quota_leaves() {

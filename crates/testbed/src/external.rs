@@ -6,6 +6,10 @@ use pubgauge_driver::{Drivers, Scheme, addresses, percent_decode, split_zone};
 use crate::file::{Login, Origin, SystemFile, SystemKind};
 use crate::spelling::spelling_hint;
 
+/// How clients get users of their own, for hints.
+const OWN_USERS: &str =
+    "users of their own: --set 'workload.flow.identities.publishers.user=dev-{n}'";
+
 /// Schemes that other programs have, and what they are: the nearest scheme of a driver would be another protocol.
 const FOREIGN: [(&[&str], &str); 9] = [
     (
@@ -114,7 +118,7 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
     if user.is_some_and(|user| user.contains(',') && user.contains('@')) {
         return Err(error(
             "it names two users",
-            "one user name before all places".to_owned(),
+            format!("one user name before all places; {OWN_USERS}"),
         ));
     }
     if user.is_some_and(|user| user.contains(':')) {
@@ -130,7 +134,7 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         Some(None) => {
             return Err(error(
                 "its user name is not percent-encoded UTF-8",
-                "a `%` of the name itself is written `%25`, an `@` is `%40`".to_owned(),
+                format!("a `%` of the name itself is written `%25`, an `@` is `%40`; {OWN_USERS}"),
             ));
         }
         user => user.flatten(),
@@ -504,6 +508,7 @@ mod tests {
             ("mqtt://a+mqtt://b:0", "is no port"),
             ("mqtt://u@a:1,v@b:2", "it names two users"),
             ("mqtt://a%4@h", "not percent-encoded"),
+            ("mqtt://dev%i@h", "identities.publishers.user=dev-{n}"),
             ("mqtt://[fe80::1]", "name the interface: [fe80::1%eth0]"),
             ("mqtt://[fe80::1%]", "is no host"),
             ("tcp://h", "write mqtt://h"),

@@ -45,6 +45,7 @@ impl Proposer<'_> {
             search: Some(stored),
             limit_share: None,
             round: 0,
+            ends_once_hopeless: false,
             trial,
         }))
     }

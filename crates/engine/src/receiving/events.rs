@@ -259,6 +259,42 @@ impl Receiving {
         let is_odd = apart.is_some() && (self.brief.checked[flow] || header.kind == Kind::Reply);
         (!is_odd).then_some((header, flow))
     }
+
+    /// An answer to a question of a ping-pong flow.
+    fn reply(&mut self, client: ClientId, flow: usize, header: &Header, payload: &[u8]) {
+        let info = self.brief.audience.streams[header.stream as usize];
+        let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
+        if self.clients[client.0 as usize].device != asker.device {
+            // A wildcard subscriber gets the answers too; they are not for it.
+            return;
+        }
+        self.answered
+            .push((header.stream, self.epoch + header.intended));
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        let account = Account {
+            party: ASKERS,
+            stream: header.stream,
+            kind: Kind::Reply,
+        };
+        if header.intended >= self.measure_from
+            && let Some(round_trip) =
+                state.times.as_mut().and_then(|t| t.round_trip.as_mut())
+            // A repeated answer is none.
+            && (self.ledger.note(account, None, header.sequence, || true)).arrival
+                != Arrival::Duplicate
+        {
+            state.counts.answered += 1;
+            let is_late = self.epoch + now >= self.cuts.measurement_end();
+            state.counts.answered_late += u64::from(is_late);
+            let asked = self.epoch + header.intended;
+            let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
+            round_trip.add(now.saturating_sub(header.intended), number);
+            // An answer has the question's length, and a body of ours whatever that contained.
+            let sizes = &self.brief.sizes[flow];
+            state.compare_body(&self.filler, header, payload, sizes);
+        }
+    }
 }
 
 impl Events for Receiving {
@@ -316,38 +352,7 @@ impl Events for Receiving {
                 return;
             }
             Kind::Reply => {
-                let info = self.brief.audience.streams[header.stream as usize];
-                let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
-                if self.clients[client.0 as usize].device != asker.device {
-                    // A wildcard subscriber gets the answers too; they are not for it.
-                    return;
-                }
-                self.answered
-                    .push((header.stream, self.epoch + header.intended));
-                let now = self.now;
-                let state = &mut self.flows[flow];
-                let account = Account {
-                    party: ASKERS,
-                    stream: header.stream,
-                    kind: Kind::Reply,
-                };
-                if header.intended >= self.measure_from
-                    && let Some(round_trip) =
-                        state.times.as_mut().and_then(|t| t.round_trip.as_mut())
-                    // A repeated answer is none.
-                    && (self.ledger.note(account, None, header.sequence, || true)).arrival
-                        != Arrival::Duplicate
-                {
-                    state.counts.answered += 1;
-                    let is_late = self.epoch + now >= self.cuts.measurement_end();
-                    state.counts.answered_late += u64::from(is_late);
-                    let asked = self.epoch + header.intended;
-                    let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
-                    round_trip.add(now.saturating_sub(header.intended), number);
-                    // An answer has the question's length, and a body of ours whatever that contained.
-                    let sizes = &self.brief.sizes[flow];
-                    state.compare_body(&self.filler, &header, delivery.payload, sizes);
-                }
+                self.reply(client, flow, &header, delivery.payload);
                 return;
             }
         }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::{Clock, Driver, DriverError, Kind, Mark, Reliability, Settings};
+use pubgauge_driver::{Clock, Driver, DriverError, Kind, Mark, Nanos, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Role, Workers};
-use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, Observer, Phase, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::failures::FailureKind;
 use pubgauge_engine::link::{Command, Encoded, Order, Outbox, Secrets, WorkerLink, WorkerSite};
+use pubgauge_engine::live::Live;
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Window, Workload};
@@ -39,10 +40,24 @@ fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock:
         Clock::Monotonic => None,
         clock => Some(Clock::virtual_at(clock.now())),
     };
-    let plain = once(&workload, &behaviour, &settings, clock, |place| place);
+    let plain = once(
+        &workload,
+        &behaviour,
+        &settings,
+        clock,
+        |place| place,
+        &mut Nobody,
+    );
     if let Some(clock) = again {
         let encoded = |place| Arc::new(Encoded(place)) as Arc<dyn WorkerSite>;
-        let encoded = once(&workload, &behaviour, &settings, clock, encoded);
+        let encoded = once(
+            &workload,
+            &behaviour,
+            &settings,
+            clock,
+            encoded,
+            &mut Nobody,
+        );
         same(&plain.record, &encoded.record);
     }
     plain
@@ -64,6 +79,7 @@ fn once(
     settings: &Settings,
     clock: Clock,
     placed: impl FnOnce(Arc<dyn WorkerSite>) -> Arc<dyn WorkerSite>,
+    observer: &mut dyn Observer,
 ) -> Run {
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), MARK));
     let brief = Brief::new(workload.clone()).expect("a sound workload");
@@ -77,7 +93,7 @@ fn once(
         place: placed(here.place.clone()),
         ..here
     };
-    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    let record = run(&spec, observer, &AtomicBool::new(false));
     Run {
         record,
         truth: bus.truth(),
@@ -701,6 +717,53 @@ fn flows_keep_their_shares_where_the_measurement_ends_by_count() {
     assert!(often >= 20 * seldom, "{often} and {seldom}");
 }
 
+/// Has enough once the measurement has lasted for so long, ns.
+struct EndsAfter {
+    lasts: Nanos,
+    began: Option<Nanos>,
+}
+
+impl Observer for EndsAfter {
+    fn phase(&mut self, phase: Phase, now: Nanos) {
+        self.began = (phase == Phase::Measure).then_some(now).or(self.began);
+    }
+
+    fn has_enough(&mut self, _: &Live, now: Nanos) -> bool {
+        self.began.is_some_and(|began| now >= began + self.lasts)
+    }
+}
+
+/// A measurement that its observer ends is one of that length: nothing of it is missing, and what waits is drained.
+#[test]
+fn a_measurement_may_end_early() {
+    let behaviour = Behaviour {
+        service_ns: 2_000_000,
+        ..Behaviour::default()
+    };
+    let w = workload(2, 1, Arrivals::Periodic { per_s: 1_000.0 });
+    let mut observer = EndsAfter {
+        lasts: 3 * SECOND,
+        began: None,
+    };
+    let (settings, clock) = (Settings::default(), Clock::virtual_at(SECOND));
+    let run = once(
+        &w,
+        &behaviour,
+        &settings,
+        clock,
+        |place| place,
+        &mut observer,
+    );
+    agree(&run);
+    let duration = run.record.duration();
+    assert!(
+        (3 * SECOND..4 * SECOND + SECOND / 2).contains(&duration),
+        "{duration}"
+    );
+    let due = duration / 1_000_000;
+    assert!(run.record.sum().messages.offered.abs_diff(due) <= 2);
+}
+
 #[test]
 fn a_flow_may_start_late_and_stop_early() {
     let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
@@ -845,7 +908,15 @@ fn messages_that_come_before_the_timetable_count_in_full() {
     }];
     let late = |place| Arc::new(LateForSubscribers(place)) as Arc<dyn WorkerSite>;
     let settings = Settings::default();
-    let run = once(&w, &Behaviour::default(), &settings, Clock::Monotonic, late);
+    let behaviour = Behaviour::default();
+    let run = once(
+        &w,
+        &behaviour,
+        &settings,
+        Clock::Monotonic,
+        late,
+        &mut Nobody,
+    );
     let (record, sum) = (&run.record, run.record.sum());
     agree(&run);
     assert_eq!(

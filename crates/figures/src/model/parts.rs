@@ -231,7 +231,7 @@ impl Verdict {
         self.reason(rule).is_some()
     }
 
-    /// What a latency that bounds the system's from above contains beside it; `None` where it is no such bound.
+    /// The excess of a latency that bounds the system's from above; `None` where it is no such bound.
     pub fn excess(&self) -> Option<Excess> {
         let fell = |reason: &Reason| reason.rule == Rule::LatencyFalls;
         self.latency_is_upper_bound.then(|| {
@@ -259,11 +259,11 @@ pub enum Excess {
 }
 
 impl Excess {
-    /// What `<=` before a latency means.
+    /// The meaning of `<=` before a latency.
     pub fn meaning(self) -> &'static str {
         match self {
             Excess::Lateness => "the client's own lateness is in it; the system's latency is lower",
-            Excess::WarmingUp => "it was still falling; the system's settles lower",
+            Excess::WarmingUp => "latency was still falling; the system settles lower",
         }
     }
 }

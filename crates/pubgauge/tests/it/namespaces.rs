@@ -140,6 +140,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         driver: Arc::new(MqttDriver),
         setup: Default::default(),
         workload: &Arc::new(workload),
+        ends_once_hopeless: false,
         network: None,
     };
     let scratch = tempfile::tempdir().unwrap();

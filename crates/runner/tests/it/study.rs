@@ -93,6 +93,7 @@ fn a_study_without_the_program() {
             driver: driver.clone(),
             setup: trial.setup.clone(),
             workload: &trial.workload,
+            ends_once_hopeless: false,
             network: None,
         };
         let (done, files) = perform(&job, &environment, &Kept::default(), &mut watched);

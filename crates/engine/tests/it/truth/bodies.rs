@@ -15,6 +15,7 @@ fn damaged(bytes: u32, behaviour: Behaviour) -> (u64, u64) {
         &Settings::default(),
         clock,
         |place| place,
+        &mut Nobody,
     )
     .record;
     let foreign: u64 = record.recordings.iter().map(|r| r.foreign).sum();
