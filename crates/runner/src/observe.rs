@@ -381,7 +381,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Has the measurement end as soon as the load [`is_hopeless`].
+    /// Has the measurement end as soon as the system cannot carry its load any more.
     pub fn end_once_hopeless(&mut self) {
         self.ends_once_hopeless = true;
     }

@@ -21,8 +21,8 @@ use pubgauge_figures::slow::SlowFigures;
 use pubgauge_figures::studies::StudyOutcome;
 use pubgauge_figures::wills::WillFigures;
 use pubgauge_figures::{
-    Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Results, SeriesRecord,
-    Status, TrafficRecord, Trial, Verdict,
+    Connections, Distribution, FlowFigures, Interruption, PresenceFigures, Questions, Results,
+    SeriesRecord, Shortfall, Status, TrafficRecord, Trial, Verdict,
 };
 use pubgauge_fixtures::TrialBuilder;
 use pubgauge_study::{PlanOptions, Study};
@@ -97,6 +97,15 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             round_trip_ns: Some(latency),
             half_round_trip_ns: Some(latency),
             ..trial.messages
+        },
+        shortfall: Shortfall {
+            questions: Some(Questions {
+                asked: 10,
+                answered: 9,
+                answered_late: 2,
+                unanswered: 1,
+            }),
+            ..trial.shortfall
         },
         noise_ns: latency,
         system_rss_bytes: Some(1 << 20),
