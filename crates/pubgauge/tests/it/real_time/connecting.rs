@@ -13,14 +13,14 @@ const ANSWER: Duration = Duration::from_millis(50);
 /// How much later a client may have read it, and how much earlier its attempt may have begun.
 const MARGIN: Duration = Duration::from_millis(3);
 
-/// Answers CONNECT (MQTT 3.1.1, section 3.2: accepted, no session) after [`ANSWER`], and then nothing.
+/// Answers CONNECT (MQTT 5, section 3.2: accepted, no session, no properties) after [`ANSWER`], and then nothing.
 fn answer(mut client: TcpStream) {
     let mut bytes = [0; 4096];
     if client.read(&mut bytes).is_err() {
         return;
     }
     std::thread::sleep(ANSWER);
-    let _ = client.write_all(&[0x20, 2, 0, 0]);
+    let _ = client.write_all(&[0x20, 3, 0, 0, 0]);
     while client.read(&mut bytes).is_ok_and(|count| count > 0) {}
 }
 
