@@ -211,7 +211,8 @@ pub(crate) struct TurnedAway {
 }
 
 impl TurnedAway {
-    /// Nobody was turned away yet; all are to be connected within `ready_within`, ns, of which this worker has a `share`.
+    /// Nobody was turned away yet. All clients are to be connected within `ready_within`, ns; this worker has a `share` of them,
+    /// 0 to 1, and may connect one at a time at least.
     pub fn new(ready_within: Nanos, share: f64) -> TurnedAway {
         let at_once = ((AT_ONCE as f64 * share) as usize).max(1);
         TurnedAway {

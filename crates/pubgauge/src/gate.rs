@@ -21,7 +21,7 @@ use crate::stored_json;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
 /// no failure as long as another one can, unless it is broken, or other programs spoilt it and all other repeats of its
-/// cell; nor is one of a late client that proves all the same that what is asked for is met.
+/// cell; nor is one of a late client, or of a latency that fell, that proves all the same that what is asked for is met.
 pub fn of_run(results: &Results) -> Vec<Check> {
     let criteria = results.study.criteria.iter().map(|criterion| Check {
         group: "criteria".into(),
@@ -139,7 +139,7 @@ fn guarded_change(figure: &ComparedFigure) -> String {
     }
 }
 
-/// Whether the latency of a trial, its client's own lateness included, meets all that is asked of it.
+/// Whether the latency of a trial, whatever it contains beside the system's, meets all that is asked of it.
 fn is_proof(results: &Results, trial: &Trial) -> bool {
     let specs = results.study.criterion_specs.iter();
     let mut asked: Vec<_> = specs

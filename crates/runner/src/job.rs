@@ -91,7 +91,8 @@ pub struct Job<'a> {
     pub setup: Setup,
     /// Over the brokers of the setup.
     pub workload: &'a Arc<Workload>,
-    /// Its measurement ends as soon as the load is beyond hope: only whether it is carried is asked, and not by how much.
+    /// Its measurement ends as soon as the load is beyond hope, where that is the same throughout: of a load that changes, a
+    /// shorter measurement would be another one.
     pub ends_once_hopeless: bool,
     /// The network of the setup, where it is up; the workers on it are processes ([`ClientConfig::processes`]).
     pub network: Option<TrialNetwork>,

@@ -11,9 +11,8 @@ use pubgauge_engine::timetable::interval_of;
 use pubgauge_figures::model::{Circumstances, CountCheck};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_testbed::{OwnMemory, Stopped, SystemFile, SystemKind};
-use pubgauge_workload::Flow;
 
-use crate::circumstances::{circumstances, exhausted};
+use crate::circumstances::{circumstances, exhausted, is_steady};
 use crate::convert::{self, Beside};
 use crate::failures;
 use crate::hosts::Clocks;
@@ -146,8 +145,7 @@ impl<'a> StartedTrial<'a> {
         let stop = &self.environment.stop;
         let brokers = running.brokers(&self.spec.brief);
         let mut watcher = Watcher::new(running, brokers, watch, stop.clone(), times, &mut counter);
-        let is_flat_out = job.workload.flows.iter().any(Flow::is_flat_out);
-        if job.ends_once_hopeless && !is_flat_out {
+        if job.ends_once_hopeless && is_steady(job.workload) {
             watcher.end_once_hopeless();
         }
         let counting = running.begin_counting(&self.spec.settings);

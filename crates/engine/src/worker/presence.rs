@@ -169,11 +169,9 @@ impl Worker {
             match step {
                 Step::Leave => self.leave(client, now),
                 Step::EndConnection { by } => self.end_connection(client, by, now),
-                Step::Return => {
-                    self.come_back(client, now);
-                    // Answers are read before the next one connects: else they would count as late.
-                    return;
-                }
+                // Answers are read before the next one connects: else they would count as late.
+                Step::Return if self.come_back(client, now) => return,
+                Step::Return => {}
             }
         }
     }
@@ -244,7 +242,8 @@ impl Worker {
         self.sending.awaits_answers(client, answered)
     }
 
-    fn come_back(&mut self, client: ClientId, now: Nanos) {
+    /// Has a client come back, or try later; whether it has begun to connect.
+    fn come_back(&mut self, client: ClientId, now: Nanos) -> bool {
         match self.presences.whereabouts(client) {
             Some(Whereabouts::Closing) => {
                 let step = Reverse((now + AGAIN, client.0, Step::Return));
@@ -264,9 +263,11 @@ impl Worker {
                 if let Err(error) = self.reconnect(client) {
                     self.fail(error.into());
                 }
+                return true;
             }
             _ => {}
         }
+        false
     }
 
     /// A client is connected again, and has its subscriptions: it was read at `read`.

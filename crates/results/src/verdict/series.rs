@@ -154,9 +154,7 @@ fn judged(
         points,
         due,
         before: warmed_up(trial),
-        rose: quarters(records).filter(|(first, last)| {
-            *last > thresholds::LATENCY_FACTOR * first && last - first > least_rise(trial)
-        }),
+        rose: quarters(records).filter(|(first, last)| is_rise(trial, *first, *last)),
         cycle,
         silence,
         for_rate: if lumps {
@@ -200,6 +198,19 @@ pub(super) fn least_rise(trial: &Trial) -> f64 {
         .map_or(0.0, |one_way| wander(one_way.bound_ns));
     let gathered = trial.circumstances.client.pacing_within as f64;
     gathered + thresholds::LATENCY_FLOOR_NS.max(clocks)
+}
+
+/// Whether one median latency is larger than another by more than may be chance, ns.
+fn is_rise(trial: &Trial, low: f64, high: f64) -> bool {
+    high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)
+}
+
+/// Whether the latency of a flow rose, which the course of all flows together may hide.
+pub(super) fn rises_in_a_flow(trial: &Trial) -> bool {
+    trial.flows.iter().any(|flow| {
+        let records = records_within(trial, flow.series.iter().copied());
+        quarters(&records).is_some_and(|(first, last)| is_rise(trial, first, last))
+    })
 }
 
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
@@ -502,7 +513,7 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     } else {
         (last, first, Rule::LatencyFalls, "fell")
     };
-    (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(|| {
+    is_rise(trial, low, high).then(|| {
         let text = format!(
             "median latency {went} from {:.3} ms in the first quarter to {:.3} ms in the last{} \
              (limit: a factor of {})",

@@ -1,5 +1,6 @@
 //! Rates and latencies that change during a trial.
 
+use pubgauge_figures::FlowFigures;
 use pubgauge_figures::host::OneWay;
 use pubgauge_figures::model::Excess;
 
@@ -160,6 +161,32 @@ fn latency_that_falls_is_a_bound() {
     let mut late = falls;
     late.worker_load.subscribers_running = 0.97;
     assert_eq!(excess(&late), Some(Excess::Lateness));
+}
+
+/// Of two flows one settles, and the other gets slower: what both show together falls, and bounds nothing.
+#[test]
+fn a_fall_of_all_flows_hides_no_rise_of_one() {
+    let flow = |name: &str, (first, last)| {
+        let whole = changing(first, last);
+        FlowFigures {
+            name: name.into(),
+            series: whole.series.iter().map(|second| second.traffic).collect(),
+            messages: whole.messages,
+            ..FlowFigures::default()
+        }
+    };
+    let falls = flow("often", (6_000, 1_700));
+    for (other, bounds) in [((1_000, 900), true), ((1_000, 80_000), false)] {
+        let mut both = changing(6_000, 1_700);
+        both.flows = vec![falls.clone(), flow("seldom", other)];
+        let verdict = judge(&both, &here());
+        assert_eq!(verdict.status, Status::Unsteady, "{verdict:#?}");
+        assert_eq!(
+            verdict.excess().is_some(),
+            bounds,
+            "{other:?}: {verdict:#?}"
+        );
+    }
 }
 
 /// Messages that are gathered for a millisecond leave up to that late, by an amount that shifts whenever a timer does.
