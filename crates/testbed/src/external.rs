@@ -6,9 +6,9 @@ use pubgauge_driver::{Drivers, Scheme, addresses, percent_decode, split_zone};
 use crate::file::{Login, Origin, SystemFile, SystemKind};
 use crate::spelling::spelling_hint;
 
-/// How clients get users of their own, for hints.
+/// How each client gets a user of its own, for hints.
 const OWN_USERS: &str =
-    "users of their own: --set 'workload.flow.identities.publishers.user=dev-{n}'";
+    "a user for each client: --set 'workload.flow.identities.publishers.user=dev-{n}'";
 
 /// Schemes that other programs have, and what they are: the nearest scheme of a driver would be another protocol.
 const FOREIGN: [(&[&str], &str); 9] = [
