@@ -19,6 +19,7 @@ pub mod bench;
 pub mod certificates;
 mod checked;
 pub mod confined;
+mod datagrams;
 pub mod exhaustion;
 pub mod hostile;
 pub mod meddling;
@@ -35,6 +36,7 @@ pub mod throttle;
 
 pub use background::{Background, scripted};
 pub use checked::{CheckedRig, Heard, Recorder};
+pub use datagrams::{Datagrams, multicast_group};
 pub use places::separate_places;
 pub use server::{Server, conforms, conforms_with_kill, system};
 pub use settings::{

@@ -24,6 +24,7 @@ pub(crate) fn xml(options: &CycloneOptions, domain: u32, network: Option<&OnNetw
     let allow = options.multicast.map_or("false", |mode| mode.as_str());
     let max_message = options.max_message_bytes;
     let fragment = element("FragmentSize", native.fragment_bytes, " B");
+    let hops = element("MulticastTimeToLive", native.multicast_hops, "");
     let highest = highest_index(domain);
     let peers: Vec<String> = match (&native.peers, network) {
         (Some(peers), _) => peers.0.clone(),
@@ -53,7 +54,7 @@ pub(crate) fn xml(options: &CycloneOptions, domain: u32, network: Option<&OnNetw
     format!(
         "<CycloneDDS><Domain Id=\"any\">\
          <General><Interfaces><NetworkInterface name=\"{named}\" multicast=\"{multicast}\"/>\
-         </Interfaces><AllowMulticast>{allow}</AllowMulticast>\
+         </Interfaces><AllowMulticast>{allow}</AllowMulticast>{hops}\
          <MaxMessageSize>{max_message} B</MaxMessageSize>{fragment}</General>\
          <Discovery><ExternalDomainId>{domain}</ExternalDomainId>\
          <ParticipantIndex>auto</ParticipantIndex>\
@@ -147,7 +148,7 @@ mod tests {
             "multicast": true, "batching": "adaptive", "keep-alive-s": 2,
             "native": {"cyclonedds": {
                 "interface": "eth0", "peers": "10.0.0.1,10.0.0.2", "whc-high-bytes": 4096,
-                "whc-adaptive": false, "fragment-bytes": 8000, "heartbeat-ms": 10,
+                "whc-adaptive": false, "fragment-bytes": 8000, "heartbeat-ms": 10, "multicast-hops": 3,
             }},
         }));
         for part in [
@@ -160,6 +161,7 @@ mod tests {
             "<WhcAdaptive>false</WhcAdaptive>",
             "<FragmentSize>8000 B</FragmentSize>",
             "<HeartbeatInterval>10 ms</HeartbeatInterval>",
+            "<MulticastTimeToLive>3</MulticastTimeToLive>",
         ] {
             assert!(xml.contains(part), "{part} is not in {xml}");
         }

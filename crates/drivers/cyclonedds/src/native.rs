@@ -123,6 +123,11 @@ pub(crate) struct CycloneNative {
     ///
     /// `asm` by default where `multicast` is asked for.
     pub(crate) multicast_mode: Option<Multicast>,
+    /// General/MulticastTimeToLive: routers that a multicast datagram may cross, and one (its IP time to live).
+    ///
+    /// 32 by default.
+    #[schemars(range(max = 255))]
+    pub(crate) multicast_hops: Option<u32>,
     /// Driver: adaptive batching holds a message back for so long at most, us.
     ///
     /// 100 by default.

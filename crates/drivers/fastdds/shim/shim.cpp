@@ -151,6 +151,7 @@ void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_p
         if (c.send_buffer_bytes >= 0) d->sendBufferSize = uint32_t(c.send_buffer_bytes);
         if (c.receive_buffer_bytes >= 0) d->receiveBufferSize = uint32_t(c.receive_buffer_bytes);
         if (c.max_message_bytes >= 0) d->maxMessageSize = uint32_t(c.max_message_bytes);
+        if (c.multicast_hops >= 0) d->TTL = uint8_t(c.multicast_hops);
     }
     const auto octet = [](uint32_t address, int n) { return (unsigned char)(address >> (24 - 8 * n)); };
     const auto locator = [&](uint32_t address) {

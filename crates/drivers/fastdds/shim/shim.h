@@ -21,6 +21,7 @@ typedef struct {
     int32_t send_buffer_bytes;     /* negative: default */
     int32_t receive_buffer_bytes;  /* negative: default */
     int32_t max_message_bytes;     /* largest RTPS message; negative: default */
+    int32_t multicast_hops;        /* TTL of multicast datagrams; negative: default */
     uint32_t reliable;
     uint32_t reader_transient_local;
     uint32_t writer_transient_local;

@@ -19,6 +19,7 @@ pub(crate) struct Config {
     pub send_buffer_bytes: i32,
     pub receive_buffer_bytes: i32,
     pub max_message_bytes: i32,
+    pub multicast_hops: i32,
     pub reliable: u32,
     pub reader_transient_local: u32,
     pub writer_transient_local: u32,

@@ -100,6 +100,9 @@ pub(crate) struct FastNative {
     /// maxMessageSize, bytes: longer samples are sent in fragments.
     #[schemars(range(min = 1024, max = 65_500))]
     pub(crate) max_message_bytes: Option<i32>,
+    /// TTL: routers that a multicast datagram may cross, and one (its IP time to live).
+    #[schemars(range(max = 255))]
+    pub(crate) multicast_hops: Option<u32>,
     /// FlowControllerSchedulerPolicy of the participant's flow controller.
     pub(crate) flow_controller: Option<Scheduler>,
     /// FlowControllerDescriptor.period_ms.
@@ -160,6 +163,7 @@ impl Default for FastNative {
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             max_message_bytes: None,
+            multicast_hops: None,
             flow_controller: None,
             flow_period_ms: 100,
             priorities: Priorities::default(),

@@ -4,7 +4,9 @@ use crate::common;
 
 use common::*;
 use pubgauge_driver::{Fleet, Publish};
+use pubgauge_testing::{Datagrams, multicast_group};
 use serde_json::json;
+use std::time::Duration;
 
 fn datagrams(rig: &Rig) -> u64 {
     let traffic = statistics(rig).traffic;
@@ -52,6 +54,25 @@ fn unicast_sends_to_each_and_multicast_once_for_all() {
     assert!(unicast >= 900, "{unicast}");
     // Heartbeats and what was repeated come on top.
     assert!((300..500).contains(&multicast), "{multicast}");
+}
+
+#[test]
+fn a_multicast_datagram_may_cross_as_many_routers_as_the_setting_says() {
+    let hops = |asked: serde_json::Value| {
+        let heard = Datagrams::listen();
+        let settings = settings(json!({"multicast": true, "native": {"cyclonedds": asked}}));
+        let mut pair = Pair::open(&settings);
+        let mut other = open(&settings, &pair.place.target(), 2);
+        let to = other.named("s");
+        other.subscribe(to, "a/b");
+        let group = multicast_group(&pair.place.target());
+        (0..500).find_map(|sequence| {
+            pair.send(sequence..sequence + 1, 64);
+            heard.hops_to(group, Duration::from_millis(20))
+        })
+    };
+    assert_eq!(hops(json!({})), Some(32));
+    assert_eq!(hops(json!({"multicast-hops": 7})), Some(7));
 }
 
 #[test]

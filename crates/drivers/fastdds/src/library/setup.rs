@@ -49,6 +49,7 @@ pub(super) fn shim_config(
         send_buffer_bytes: or_default(native.send_buffer_bytes),
         receive_buffer_bytes: or_default(native.receive_buffer_bytes),
         max_message_bytes: or_default(native.max_message_bytes),
+        multicast_hops: native.multicast_hops.map_or(-1, |hops| hops as i32),
         reliable: u32::from(options.reliable),
         reader_transient_local: u32::from(options.last_value),
         writer_transient_local: u32::from(options.writer_transient_local()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{Rig, SECOND, settings, target};
 use pubgauge_driver::{Change, ClientSpec, Driver, Publish, Refusal, Target};
 use pubgauge_driver_fastdds::FastddsDriver;
-use pubgauge_testing::config;
+use pubgauge_testing::{Datagrams, config, multicast_group};
 use serde_json::json;
 
 #[test]
@@ -383,4 +383,35 @@ fn multicast_sends_once_for_many_subscribers() {
     println!("50 messages of 10 kB to 3 subscribers: {many} B by unicast, {one} B by multicast");
     assert!(many > 1_500_000, "{many} B");
     assert!(one < 750_000, "{one} B");
+}
+
+#[test]
+fn a_multicast_datagram_may_cross_as_many_routers_as_the_setting_says() {
+    let hops = |asked: serde_json::Value| {
+        let heard = Datagrams::listen();
+        let scratch = tempfile::tempdir().expect("a folder");
+        let place = target(&scratch);
+        let native = json!({"fastdds": asked});
+        let settings = settings(json!({"multicast": true, "native": native}));
+        let mut out = Rig::open(&place, &settings, 1);
+        let (client, topic) = out.publisher("m/a");
+        let mut subscribers = [2, 3].map(|worker| {
+            let mut into = Rig::open(&place, &settings, worker);
+            into.subscriber("m/#");
+            into
+        });
+        for into in &mut subscribers {
+            common::prove(&mut out, into, client, topic);
+        }
+        let group = multicast_group(&place);
+        (0..500).find_map(|sequence| {
+            out.send(client, topic, sequence);
+            for into in &mut subscribers {
+                common::step(&mut out, into);
+            }
+            heard.hops_to(group, Duration::from_millis(20))
+        })
+    };
+    assert_eq!(hops(json!({})), Some(1));
+    assert_eq!(hops(json!({"multicast-hops": 7})), Some(7));
 }
