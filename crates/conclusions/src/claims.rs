@@ -422,7 +422,7 @@ impl Figures for OfTrial<'_> {
             return self.supports(&asked);
         }
         let (figure, window) = Figure::in_window(name)?;
-        if figure.unit != Unit::BytesPerSecond {
+        if figure.is_of_one_trial() || figure.unit != Unit::BytesPerSecond {
             return figure.value_in(self.trial, flow, window).ok();
         }
         // Only with payloads of one size; flows may differ in theirs.

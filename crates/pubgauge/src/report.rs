@@ -49,7 +49,7 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
         results = RunFolder::judge_again(dir, |results| judge(results, &claims))
             .map_err(Ending::bad_input)?;
         if let Some(file) = &args.keep {
-            keep(&results, &claims, file)?;
+            keep(&results, &claims, file, args.bed.as_deref())?;
         }
     }
     // The table needs no place to write to.
@@ -84,8 +84,9 @@ fn claims_of(dir: &Path, file: &Path, results: &Results) -> Result<Vec<Claim>, E
     Ok(claims)
 }
 
-/// Writes the trials that claims are judged by: those with which the run began, of a run of some of them.
-fn keep(results: &Results, claims: &[Claim], file: &Path) -> Result<(), Ending> {
+/// Writes the trials that claims are judged by: those with which the run began, of a run of some of them. `bed` says how the bed
+/// of the run differs from the study's.
+fn keep(results: &Results, claims: &[Claim], file: &Path, bed: Option<&str>) -> Result<(), Ending> {
     let began = &results.study.claim_rules;
     let mut claims = claims.to_vec();
     claims.retain(|claim| began.is_empty() || began.contains_key(&claim.id));
@@ -105,6 +106,7 @@ fn keep(results: &Results, claims: &[Claim], file: &Path) -> Result<(), Ending> 
                 ..outcome(results, "")
             },
             commit: commit.clone(),
+            bed: bed.unwrap_or_default().to_owned(),
             scale: study.scale.clone(),
             in_rounds: study.until_decided_s.is_some(),
             claim_rules: study.claim_rules.clone(),

@@ -63,6 +63,9 @@ pub struct KeptRun {
     /// The commit that the program was built from; empty where that is not known.
     #[serde(default)]
     pub commit: String,
+    /// How its bed differs from the study's, in the words of who kept it: `hosts of twice the size`; empty: it is the study's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bed: String,
     /// The scale at which it was run, if that is not the whole study.
     #[serde(default)]
     pub scale: Option<String>,
@@ -160,6 +163,14 @@ impl Kept {
     /// The day on which the run began: `2026-11-30`.
     pub fn day(&self) -> &str {
         self.run.study.started.get(..10).unwrap_or_default()
+    }
+
+    /// Its name among the runs of a study: its day, and its bed where that is not the study's.
+    pub fn label(&self) -> String {
+        match self.run.bed.as_str() {
+            "" => self.day().to_owned(),
+            bed => format!("{}, {bed}", self.day()),
+        }
     }
 
     /// Whether the run was to judge a claim: it began with it, and one of the rows is a trial, a limit or a known lack that

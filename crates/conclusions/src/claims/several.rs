@@ -1,4 +1,4 @@
-//! One outcome of each claim by runs of several days.
+//! One outcome of each claim by runs of several days, and by runs on several beds.
 
 use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_figures::rule::Claim;
@@ -10,11 +10,13 @@ use super::unmeasured;
 /// The outcome of a claim by all runs that were to judge it; `None` if there is none.
 ///
 /// Runs that answer it must agree: else it cannot be told, and the reason has each one's outcome. A run that cannot tell
-/// takes nothing from one that can, and is named.
+/// takes nothing from one that can, and is named. A run on another bed than the study's shows on what an answer depends, and is
+/// none by itself.
 pub fn judge_by_runs(claim: &Claim, runs: &[Kept]) -> Option<ClaimOutcome> {
     let about = runs.iter().filter(|run| run.is_about(claim));
-    let judged = about.map(|run| DayOutcome {
-        day: run.day().to_owned(),
+    let judged = about.map(|run| RunOutcome {
+        label: run.label(),
+        on_own_bed: run.run.bed.is_empty(),
         outcome: run.judge(std::slice::from_ref(claim)).remove(0),
     });
     join(judged.collect())
@@ -28,44 +30,58 @@ pub fn judge_all_by_runs(claims: &[Claim], runs: &[Kept]) -> Vec<ClaimOutcome> {
     judged.collect()
 }
 
-/// The outcome of a claim by the run of one day.
+/// The outcome of a claim by one run.
 #[derive(Clone, Debug)]
-struct DayOutcome {
-    day: String,
+struct RunOutcome {
+    /// Its day, and its bed where that is not the study's.
+    label: String,
+    /// Its bed is the study's.
+    on_own_bed: bool,
     outcome: ClaimOutcome,
 }
 
-impl DayOutcome {
+impl RunOutcome {
     fn is_answer(&self) -> bool {
         self.outcome.outcome.is_answer()
     }
 }
 
-fn join(mut runs: Vec<DayOutcome>) -> Option<ClaimOutcome> {
-    runs.sort_by(|a, b| a.day.cmp(&b.day));
-    let answers: Vec<&DayOutcome> = runs.iter().filter(|run| run.is_answer()).collect();
-    let newest = answers.last().copied().or(runs.last())?;
+fn join(mut runs: Vec<RunOutcome>) -> Option<ClaimOutcome> {
+    runs.sort_by(|a, b| a.label.cmp(&b.label));
+    let own: Vec<&RunOutcome> = runs.iter().filter(|run| run.on_own_bed).collect();
+    let own_answers: Vec<&RunOutcome> = own.iter().copied().filter(|run| run.is_answer()).collect();
+    let newest = own_answers.last().or(own.last()).copied()?;
     if runs.len() == 1 {
         return Some(newest.outcome.clone());
     }
-    let outcomes = unique(answers.iter().map(|run| run.outcome.outcome));
-    let agree = outcomes.len() < 2;
+    let answers: Vec<&RunOutcome> = match &own_answers[..] {
+        [] => Vec::new(),
+        _ => runs.iter().filter(|run| run.is_answer()).collect(),
+    };
+    let outcomes = |runs: &[&RunOutcome]| unique(runs.iter().map(|run| run.outcome.outcome));
+    let agree = outcomes(&answers).len() < 2;
     let reason = if agree {
         let told = runs.iter().filter(|run| !run.outcome.reason.is_empty());
-        by_day(told, |run| match (answers.is_empty(), run.is_answer()) {
-            (false, false) => format!(
-                "the run of {} {}: {}",
-                run.day,
-                run.outcome.outcome.as_str(),
-                run.outcome.reason
-            ),
-            _ => run.outcome.reason.clone(),
+        // One alone has no label before it.
+        let alone = told.clone().count() == 1;
+        by_label(told, |run| {
+            let RunOutcome { label, outcome, .. } = run;
+            let reason = &outcome.reason;
+            match outcome.outcome.as_str() {
+                _ if answers.is_empty() || run.is_answer() => reason.clone(),
+                said if alone => format!("the run of {label} {said}: {reason}"),
+                said => format!("{said}: {reason}"),
+            }
         })
     } else {
-        let each = by_day(answers.iter().copied(), |run| {
+        let each = by_label(answers.iter().copied(), |run| {
             run.outcome.outcome.as_str().to_owned()
         });
-        format!("runs differ: {each}")
+        if outcomes(&own_answers).len() < 2 {
+            format!("it depends on the bed: {each}")
+        } else {
+            format!("runs differ: {each}")
+        }
     };
     let measured = runs.iter().filter(|run| !run.outcome.ours.is_empty());
     Some(ClaimOutcome {
@@ -75,7 +91,7 @@ fn join(mut runs: Vec<DayOutcome>) -> Option<ClaimOutcome> {
             ClaimVerdict::CannotTell
         },
         reason,
-        ours: by_day(measured, |run| run.outcome.ours.clone()),
+        ours: by_label(measured, |run| run.outcome.ours.clone()),
         rule_is_later: answers.iter().any(|run| run.outcome.rule_is_later),
         // Of one run alone it would not turn the others'.
         would_change: String::new(),
@@ -87,18 +103,18 @@ fn join(mut runs: Vec<DayOutcome>) -> Option<ClaimOutcome> {
     })
 }
 
-/// A text of each run behind its day; that of all, where they have the same.
-fn by_day<'a>(
-    runs: impl Iterator<Item = &'a DayOutcome>,
-    text: impl Fn(&DayOutcome) -> String,
+/// A text of each run behind its label; that of all, where they have the same.
+fn by_label<'a>(
+    runs: impl Iterator<Item = &'a RunOutcome>,
+    text: impl Fn(&RunOutcome) -> String,
 ) -> String {
-    let told: Vec<(&str, String)> = runs.map(|run| (&*run.day, text(run))).collect();
+    let told: Vec<(&str, String)> = runs.map(|run| (&*run.label, text(run))).collect();
     let texts = unique(told.iter().map(|(_, text)| text.clone()));
     match &texts[..] {
         [all] => all.clone(),
         _ => {
             let each: Vec<String> = (told.iter())
-                .map(|(day, text)| format!("{day}: {text}"))
+                .map(|(label, text)| format!("{label}: {text}"))
                 .collect();
             each.join("; ")
         }
@@ -109,9 +125,10 @@ fn by_day<'a>(
 mod tests {
     use super::*;
 
-    fn run(day: &str, outcome: ClaimVerdict, ours: &str, reason: &str) -> DayOutcome {
-        DayOutcome {
-            day: day.into(),
+    fn run(label: &str, outcome: ClaimVerdict, ours: &str, reason: &str) -> RunOutcome {
+        RunOutcome {
+            label: label.into(),
+            on_own_bed: !label.contains(','),
             outcome: ClaimOutcome {
                 id: "K1".into(),
                 outcome,
@@ -150,6 +167,39 @@ mod tests {
     }
 
     #[test]
+    fn an_outcome_that_turns_with_the_bed_depends_on_it() {
+        let other = |outcome| run("2026-11-30, large hosts", outcome, "3", "why");
+        let turned = join(vec![
+            other(ClaimVerdict::DoesNotHold),
+            run("2026-11-30", ClaimVerdict::Holds, "2", ""),
+            run("2026-12-02", ClaimVerdict::Holds, "2", ""),
+        ])
+        .unwrap();
+        assert_eq!(turned.outcome, ClaimVerdict::CannotTell);
+        assert_eq!(
+            turned.reason,
+            "it depends on the bed: 2026-11-30: holds; 2026-11-30, large hosts: does not hold; 2026-12-02: holds"
+        );
+        let alike = join(vec![
+            other(ClaimVerdict::Holds),
+            run("2026-11-30", ClaimVerdict::Holds, "2", ""),
+        ])
+        .unwrap();
+        assert_eq!(alike.outcome, ClaimVerdict::Holds);
+        assert_eq!(alike.ours, "2026-11-30: 2; 2026-11-30, large hosts: 3");
+    }
+
+    #[test]
+    fn another_bed_alone_is_no_answer() {
+        let other = run("2026-11-30, large hosts", ClaimVerdict::Holds, "3", "");
+        assert_eq!(join(vec![other.clone()]), None);
+        let own = run("2026-11-30", ClaimVerdict::CannotTell, "", "too short");
+        let joined = join(vec![other, own]).unwrap();
+        assert_eq!(joined.outcome, ClaimVerdict::CannotTell);
+        assert_eq!(joined.reason, "too short");
+    }
+
+    #[test]
     fn a_run_that_cannot_tell_is_named_beside_one_that_can() {
         let joined = join(vec![
             run("2026-11-30", ClaimVerdict::Holds, "2.1", ""),
@@ -162,6 +212,20 @@ mod tests {
             "the run of 2026-12-02 cannot tell: a busy machine"
         );
         assert_eq!(joined.ours, "2.1");
+    }
+
+    #[test]
+    fn reasons_stand_behind_their_runs() {
+        let joined = join(vec![
+            run("2026-11-30", ClaimVerdict::Depends, "2.1", "not with b"),
+            run("2026-12-02", ClaimVerdict::CannotTell, "", "a busy machine"),
+        ])
+        .unwrap();
+        assert_eq!(joined.outcome, ClaimVerdict::Depends);
+        assert_eq!(
+            joined.reason,
+            "2026-11-30: not with b; 2026-12-02: cannot tell: a busy machine"
+        );
     }
 
     #[test]

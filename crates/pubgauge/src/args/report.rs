@@ -31,6 +31,10 @@ pub struct ReportArgs {
     /// them again.
     #[arg(hide_short_help = true, long, value_name = "FILE", requires = "claims")]
     pub keep: Option<PathBuf>,
+    /// With --keep: how the bed of the run differs from the study's, such as "hosts of twice the size". Judged together with runs
+    /// on the study's bed, it shows whether an outcome depends on that.
+    #[arg(hide_short_help = true, long, value_name = "TEXT", requires = "keep")]
+    pub bed: Option<String>,
     /// With --claims, in place of a folder: judge by the trials in this file, as --keep has written it; repeat it for runs of
     /// several days, which must agree.
     #[arg(

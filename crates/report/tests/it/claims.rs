@@ -13,6 +13,7 @@ use pubgauge_figures::late::LateFigures;
 use pubgauge_figures::model::{
     CapabilityAnswer, Circumstances, ClientCpu, Reason, Rule, SystemCapabilities, WorkerLoad,
 };
+use pubgauge_figures::network::{HostTraffic, NetworkTraffic};
 use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_figures::rule::Claim;
@@ -202,6 +203,14 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             payload_bytes: Some((rate * 10.0) as u64 * 200),
             ..InterfaceTraffic::default()
         }),
+        network: Some(NetworkTraffic {
+            hosts: vec![HostTraffic {
+                host: "subscriber-1".into(),
+                received_bytes: (rate * 10.0) as u64 * 300,
+                ..HostTraffic::default()
+            }],
+            ..NetworkTraffic::default()
+        }),
         groups: vec![GroupFigures {
             deliveries: vec![2500, 7500],
             ..GroupFigures::default()
@@ -376,6 +385,12 @@ fn figures_that_are_worked_out() {
         ("system-written-bytes", "a", "4.096 kB"),
         ("interface-bytes-per-payload-byte", "a", "1.5"),
         ("interface-overhead-per-message", "a", "100 B"),
+        // 300 B of each delivery of 1,024.
+        (
+            "subscriber-links-received-bytes-rate / delivered-bytes-rate",
+            "a",
+            "0.293",
+        ),
     ] {
         let rule = format!(
             "figure = \"{figure}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"{system}\"], JUDGE }}"
