@@ -33,7 +33,7 @@ use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, TrialEnd, TrialRecord};
 use crate::reports::{Command, Outbox};
 use crate::series::Cuts;
-use crate::timetable::{Timetable, interval_of, steps_of};
+use crate::timetable::{Timetable, steps_of};
 use crate::window::Tokens;
 use crate::worker::{window, windows};
 
@@ -242,9 +242,23 @@ impl<'a> Conductor<'a> {
     }
 
     fn perform(&mut self, observer: &mut dyn Observer, stop: &AtomicBool) -> Result<(), TrialEnd> {
-        let phases = self.spec.brief.workload.phases.clone();
+        self.make_ready(observer, stop)?;
+        let table = self.warm_up(observer, stop)?;
+        self.measure(table, observer, stop)?;
+        self.enter(Phase::Drain, observer);
+        let within = self.spec.brief.workload.phases.drain_within;
+        self.drain(observer, stop, within);
+        Ok(())
+    }
+
+    /// Has all clients connect, and waits until every path is proven.
+    fn make_ready(
+        &mut self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialEnd> {
         let began = self.spec.clock.now();
-        let ready_by = began + phases.ready_within;
+        let ready_by = began + self.spec.brief.workload.phases.ready_within;
         self.enter(Phase::Connect, observer);
         if self.any(|traits| traits.publishers_first) {
             self.connect(Some(Role::Publishers), ready_by, observer, stop)?;
@@ -254,26 +268,41 @@ impl<'a> Conductor<'a> {
             self.connect(None, ready_by, observer, stop)?;
         }
         self.connect_span = self.spec.clock.now() - began;
-        self.prove(ready_by, observer, stop)?;
+        self.prove(ready_by, observer, stop)
+    }
 
-        let length = phases.measure.latest();
-        let (interval, steps) = (interval_of(length), steps_of(length));
-        let lead = self.spec.place.lead();
-        let warm_up = self.spec.clock.now() + lead;
-        let workload = self.spec.brief.workload.clone();
-        let timetable = |measure| {
-            let table = Timetable {
-                warm_up,
-                measure,
-                end: measure + length,
-                interval,
-                steps,
-            };
-            Cuts::quietly(table, &workload)
+    /// The timetable of a warm-up that begins at `warm_up` and of a measurement that begins at `measure`, or up to a quarter
+    /// of a record earlier.
+    fn timetable(&self, warm_up: Nanos, measure: Nanos) -> Timetable {
+        let workload = &self.spec.brief.workload;
+        let phases = &workload.phases;
+        let table = Timetable {
+            warm_up,
+            measure,
+            end: measure + phases.measure.latest(),
+            interval: phases.record_length(),
+            steps: steps_of(phases),
         };
-        let mut table = timetable(warm_up + phases.warm_up.latest());
+        Cuts::quietly(table, workload)
+    }
+
+    /// Tells all workers a timetable.
+    fn announce(&mut self, table: Timetable) {
         self.table = Some(table);
         self.command(None, &Command::Run(table));
+    }
+
+    /// Has traffic begin, and waits until the measurement does, whose timetable it gives.
+    fn warm_up(
+        &mut self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Timetable, TrialEnd> {
+        let length = self.spec.brief.workload.phases.warm_up;
+        let lead = self.spec.place.lead();
+        let begin = self.spec.clock.now() + lead;
+        let mut table = self.timetable(begin, begin + length.latest());
+        self.announce(table);
         self.hand_out();
         self.enter(Phase::WarmUp, observer);
         // The live counter does not tell sentinels apart; they ended with the command.
@@ -281,19 +310,30 @@ impl<'a> Conductor<'a> {
         let mut ended_early = false;
         while self.spec.clock.now() < table.measure {
             self.pass_time(observer, stop)?;
-            if let Until::Count(count, _) = phases.warm_up
+            if let Until::Count(count, _) = length
                 && !ended_early
                 && self.live.sent >= count + sentinels
                 && self.spec.clock.now() + 2 * lead < table.measure
             {
                 ended_early = true;
-                // A quarter of an interval is how much earlier it may begin than asked for here.
-                table = timetable(self.spec.clock.now() + lead + interval / 4);
-                self.table = Some(table);
-                self.command(None, &Command::Run(table));
+                // A quarter of a record is how much earlier it may begin than asked for here.
+                let measure = self.spec.clock.now() + lead + table.interval / 4;
+                table = self.timetable(begin, measure);
+                self.announce(table);
             }
         }
+        Ok(table)
+    }
 
+    /// Waits until the measurement has ended: by the timetable, or earlier by count or because the observer has enough.
+    fn measure(
+        &mut self,
+        mut table: Timetable,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialEnd> {
+        let length = self.spec.brief.workload.phases.measure;
+        let lead = self.spec.place.lead();
         self.enter(Phase::Measure, observer);
         let mut end_told = false;
         // Observation begins with the measurement, not a glance later.
@@ -310,15 +350,14 @@ impl<'a> Conductor<'a> {
             if now >= table.end {
                 break;
             }
-            let is_reached =
-                matches!(phases.measure, Until::Count(count, _) if self.live.offered >= count);
+            let is_reached = matches!(length, Until::Count(count, _) if self.live.offered >= count);
             if !end_told
                 && now + lead < table.end
                 && (is_reached || observer.has_enough(&self.live, now))
             {
                 end_told = true;
                 // Told before it comes: all workers count up to it, and traffic goes on until then.
-                table.end = Cuts::new(table, &workload).end_near(now + lead);
+                table.end = Cuts::new(table, &self.spec.brief.workload).end_near(now + lead);
                 self.table = Some(table);
                 self.command(None, &Command::Stop(table.end));
             }
@@ -327,8 +366,6 @@ impl<'a> Conductor<'a> {
         if !end_told {
             self.command(None, &Command::Stop(table.end));
         }
-        self.enter(Phase::Drain, observer);
-        self.drain(observer, stop, phases.drain_within);
         Ok(())
     }
 
@@ -354,7 +391,8 @@ impl<'a> Conductor<'a> {
             .any(|h| role.is_none_or(|r| r == h.role) && !h.ready)
         {
             if self.spec.clock.now() > until {
-                let connected = self.live.connected;
+                // Each time that one was connected counts, also before it was lost.
+                let connected = self.live.connected.saturating_sub(self.live.lost);
                 return Err(TrialEnd::NotReady(format!(
                     "only {connected} of {} clients were connected and subscribed within {} s",
                     self.spec.brief.workload.devices.len(),

@@ -2,31 +2,33 @@
 
 mod away;
 mod bodies;
+mod ending;
+mod enrolment;
 mod events;
+mod flow;
 mod late;
 mod slow;
 mod under_way;
 mod wills;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos, Session};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::absences::AbsenceLog;
 use crate::assignment::{Assignment, Brief};
-use crate::bursts::{BurstRecording, Bursts};
+use crate::bursts::Bursts;
 use crate::context::Context;
 use crate::groups::{Gathered, Got};
 use crate::histograms::Times;
 use crate::late::LateLog;
-use crate::ledger::{Account, Ledger};
+use crate::ledger::Ledger;
 use crate::live::LiveCounters;
-use crate::parties::{PartiesRecording, PartyTimes};
-use crate::parts::{self, FlowParts, Parts};
-use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections, Traffic};
+use crate::parties::PartyTimes;
+use crate::parts::{self, Parts};
+use crate::recording::{MemberRecording, Recording, Traffic};
 use crate::reports::Outbox;
 use crate::series::{Cuts, Passed, Totals};
 use crate::slow::SlowLog;
@@ -34,7 +36,8 @@ use crate::times::Measure;
 use crate::timetable::Timetable;
 use crate::wills::HeardWills;
 use crate::window::Progress;
-use bodies::Bodies;
+use enrolment::Enrolment;
+use flow::{FlowIn, FlowTimes};
 
 /// An answer that a ping-pong responder owes.
 pub struct Reply {
@@ -214,100 +217,6 @@ struct Member {
     apart: bool,
 }
 
-/// One flow's incoming side.
-#[derive(Default)]
-struct FlowIn {
-    counts: FlowRecording,
-    bodies: Bodies,
-    times: Option<FlowTimes>,
-    /// Its bursts, where it sends such.
-    bursts: Option<Bursts>,
-    /// Its messages by the windows of the measurement, where that has some.
-    parts: Option<Parts>,
-    /// The bound on its messages under way, where it has one.
-    window: Option<u32>,
-    /// Messages no longer under way on this worker, not yet reported.
-    done: u64,
-    /// Measured messages that the driver had accepted and the system rejected, and the deliveries
-    /// that were therefore expected in vain.
-    rejected: u64,
-    rejected_deliveries: u64,
-    /// Likewise to slow subscribers.
-    rejected_slow: u64,
-    /// Deliveries that warm-up messages were expected to cause in vain.
-    warm_up_rejected_deliveries: u64,
-    /// Rejected messages by code: those that are not measured, and measured ones.
-    rejections: [Vec<(u16, u64)>; 2],
-}
-
-impl FlowIn {
-    /// Notes a rejection by its code; a system uses few.
-    #[cold]
-    fn note_rejection(&mut self, code: u16, measured: bool) {
-        let rejections = &mut self.rejections[usize::from(measured)];
-        match rejections.iter_mut().find(|(known, _)| *known == code) {
-            Some((_, messages)) => *messages += 1,
-            None => rejections.push((code, 1)),
-        }
-    }
-
-    fn totals(&self) -> Totals {
-        let c = &self.counts;
-        let (unique, delivered) = (
-            c.messages.unique + c.warm_up_unique,
-            c.messages.delivered + c.warm_up_delivered,
-        );
-        Totals {
-            rejected: self.rejected_deliveries + self.warm_up_rejected_deliveries,
-            unique,
-            repeated: delivered - unique,
-            passed_over: c.passed_over + c.warm_up_passed_over,
-            ..Totals::default()
-        }
-    }
-
-    /// Compares the body of a delivery, of one of these `sizes`, with the one that was published, and counts the outcome.
-    #[inline]
-    fn compare_body(
-        &mut self,
-        filler: &Filler,
-        header: &Header,
-        payload: &[u8],
-        sizes: &RangeInclusive<usize>,
-    ) {
-        let looked = self.bodies.look(filler, header, payload, sizes);
-        self.counts.compared += 1;
-        self.counts.compared_whole += u64::from(looked.whole);
-        self.counts.corrupt += u64::from(!looked.sound);
-    }
-
-    /// The times to acknowledgements of measured messages, where the system acknowledges.
-    fn acknowledgements(&self) -> Option<&Times> {
-        self.times.as_ref()?.acknowledgement.as_ref()
-    }
-
-    /// Measured messages that the system has acknowledged or rejected.
-    fn settled(&self) -> u64 {
-        self.rejected + self.acknowledgements().map_or(0, Times::count)
-    }
-
-    fn each_time(&mut self, mut each: impl FnMut(&mut Times)) {
-        if let Some(times) = &mut self.times {
-            let always = [&mut times.latency, &mut times.from_send];
-            let sometimes = [&mut times.acknowledgement, &mut times.round_trip];
-            let all = always.into_iter().chain(sometimes.into_iter().flatten());
-            all.for_each(&mut each);
-        }
-    }
-}
-
-struct FlowTimes {
-    latency: Times,
-    from_send: Times,
-    acknowledgement: Option<Times>,
-    round_trip: Option<Times>,
-}
-
 /// Reports of returned tokens while as many messages arrive as a full window holds.
 const TOLD_PER_WINDOW: u64 = 64;
 
@@ -326,54 +235,12 @@ impl Receiving {
     pub fn new(context: &Context, assignment: &Assignment) -> Self {
         let brief = context.brief.clone();
         let devices = &assignment.devices;
-        let mut shares = Vec::new();
         let gathered = Gathered::for_groups(&context.apart);
-        let mine: FxHashSet<u32> = devices.iter().copied().collect();
-        let mut parties_of: FxHashMap<u32, Vec<Entitlement>> = FxHashMap::default();
-        let mut parties: Vec<Member> = Vec::new();
-        for (p, party) in brief.audience.parties.iter().enumerate() {
-            for (index, (flow, subscriber)) in (0..).zip(&party.members) {
-                let device = brief.device_of((*flow, *subscriber));
-                if !mine.contains(&device) {
-                    continue;
-                }
-                let member = party.group.is_some().then(|| {
-                    shares.push(MemberRecording {
-                        party: p as u32,
-                        flow: *flow,
-                        subscriber: *subscriber,
-                        unique: 0,
-                    });
-                    shares.len() as u32 - 1
-                });
-                let apart = gathered.has(p as u32);
-                if parties.last().is_none_or(|last| last.party != p as u32) {
-                    parties.push(Member {
-                        party: p as u32,
-                        grouped: member.is_some(),
-                        apart,
-                    });
-                }
-                let place = Entitlement {
-                    party: p as u32,
-                    number: parties.len() as u32 - 1,
-                    member,
-                    apart: apart.then_some(index),
-                };
-                parties_of.entry(device).or_default().push(place);
-            }
-        }
-        let clients: Vec<ReceivingClient> = devices
-            .iter()
-            .map(|device| ReceivingClient {
-                device: *device,
-                parties: parties_of.get(device).cloned().unwrap_or_default().into(),
-                responds: brief.responds(*device),
-                takes: brief.takes(*device),
-                late: brief.late(*device).is_some(),
-                ..ReceivingClient::default()
-            })
-            .collect();
+        let Enrolment {
+            clients,
+            parties,
+            shares,
+        } = Enrolment::enrol(&brief, devices, &gathered);
         let flows = brief.workload.flows.len();
         let settings = context.settings.get(assignment.settings as usize);
         let session = settings.and_then(|settings| settings.session);
@@ -570,20 +437,6 @@ impl Receiving {
         Some(self.fastest_acknowledgement).filter(|ns| *ns != Nanos::MAX)
     }
 
-    /// Messages that the system rejected, by flow and code: the measured ones, or the others.
-    pub fn rejections(&self, measured: bool) -> Vec<Rejections> {
-        let flows = (0..).zip(&self.flows);
-        let of_flow = |(flow, state): (u32, &FlowIn)| {
-            let all = state.rejections[usize::from(measured)].clone().into_iter();
-            all.map(move |(code, messages)| Rejections {
-                flow,
-                code,
-                messages,
-            })
-        };
-        flows.flat_map(of_flow).collect()
-    }
-
     /// Whether any client of this worker subscribes.
     pub fn receives(&self) -> bool {
         !self.parties.is_empty()
@@ -636,24 +489,6 @@ impl Receiving {
         self.measured_silence
     }
 
-    /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from
-    /// and to, clock time.
-    pub fn finish_gaps(&mut self, end: Nanos) -> Vec<(Nanos, Nanos)> {
-        // Of slow and late subscribers alone nobody expects that something comes all the time.
-        let apart = |member: &Member| self.brief.audience.parties[member.party as usize].is_apart();
-        if self.parties.iter().all(apart) {
-            return Vec::new();
-        }
-        let end = end.saturating_sub(self.epoch);
-        self.note_heard();
-        self.note_gap(self.heard, end.max(self.heard));
-        self.gaps
-            .sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
-        let clock = |at: Nanos| self.epoch + at;
-        let gaps = self.gaps.iter().take(Recording::MOST_GAPS);
-        gaps.map(|(from, to)| (clock(*from), clock(*to))).collect()
-    }
-
     /// Notes when the last delivery came, where the last read had one: a read may have brought
     /// answers of the server alone (MQTT's CONNACK, SUBACK), and they end no silence.
     #[inline]
@@ -697,125 +532,6 @@ impl Receiving {
             from,
             most,
         )
-    }
-
-    /// The deliveries to each member of a group.
-    pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
-        std::mem::take(&mut self.shares)
-    }
-
-    /// The deliveries to each party, of which these were `missed`. To be asked before [`Receiving::finish`].
-    pub fn finish_parties(&mut self, missed: &FxHashMap<u32, u64>) -> PartiesRecording {
-        let mut passed_over = FxHashMap::default();
-        for (account, passed) in self.ledger.passed_over() {
-            if account.kind == Kind::Measured {
-                *passed_over.entry(account.party).or_default() += u64::from(passed);
-            }
-        }
-        let parties = self.parties.iter().map(|member| {
-            // Of groups it is only known over all members.
-            let passed = passed_over.get(&member.party).copied();
-            let passed = passed.filter(|_| !member.grouped).unwrap_or(0);
-            let missed = missed.get(&member.party).copied().unwrap_or(0);
-            let passed = u64::saturating_sub(passed, missed);
-            let party = &self.brief.audience.parties[member.party as usize];
-            (member.party, party.members[0], passed)
-        });
-        let mut recording = std::mem::take(&mut self.party_times).finish(parties);
-        let apart = |party: u32| self.brief.audience.parties[party as usize].is_apart();
-        recording.of.retain(|of| !apart(of.party));
-        recording.count -= (self.parties.iter())
-            .filter(|member| apart(member.party))
-            .count() as u64;
-        recording
-    }
-
-    /// The deliveries of each burst, flow by flow.
-    pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
-        let flows = self.flows.iter_mut();
-        let bursts = flows.map(|flow| flow.bursts.take().map(Bursts::finish));
-        bursts.map(Option::unwrap_or_default).collect()
-    }
-
-    /// Adds what has come of each part of the measurement, flow by flow, to what was sent.
-    pub fn finish_parts(&mut self, sent: &mut [FlowParts]) {
-        let left = self.cuts.bounds_left();
-        let halves = self.flows.iter_mut().zip(&mut self.by_bound).zip(sent);
-        for ((flow, by_bound), sent) in halves {
-            let Some(parts) = flow.parts.take() else {
-                continue;
-            };
-            by_bound.extend(std::iter::repeat_n(flow.totals(), left));
-            crate::series::add_up(&mut sent.by, by_bound);
-            parts.finish(sent);
-        }
-    }
-
-    /// Ends the times, adds the counts to those of the sending half, and gives the series.
-    pub fn finish(&mut self, sent: &mut [FlowRecording]) -> Vec<Vec<Totals>> {
-        self.count_groups();
-        for (account, unique) in self.ledger.unique() {
-            if let (Kind::Measured, Some(flow)) = (account.kind, self.brief.flow_of(account.stream))
-                && !self.gathered.has(account.party)
-                && !(self.any_apart
-                    && self.brief.audience.parties[account.party as usize].is_apart())
-            {
-                self.flows[flow].counts.distinct += u64::from(unique);
-            }
-        }
-        let record = self.cuts.record();
-        for ((mut flow, sent), series) in self.flows.drain(..).zip(sent).zip(&mut self.series) {
-            series.push(flow.totals());
-            if flow.acknowledgements().is_some() {
-                let answered = sent.messages.published - sent.never_acknowledged;
-                sent.unacknowledged = answered.saturating_sub(flow.settled());
-            }
-            if let Some(t) = flow.times.take() {
-                let always = [t.latency, t.from_send].into_iter();
-                let all = always.chain(t.acknowledgement).chain(t.round_trip);
-                flow.counts.overflowed += all.map(|times| times.finish(record)).sum::<u64>();
-            }
-            sent.add(&flow.counts);
-            sent.messages.refused += flow.rejected;
-            sent.messages.untaken_deliveries += flow.rejected_deliveries;
-            sent.messages.published -= flow.rejected;
-            sent.messages.expected -= flow.rejected_deliveries;
-            sent.slow.expected -= flow.rejected_slow;
-            sent.warm_up_expected -= flow.warm_up_rejected_deliveries;
-        }
-        std::mem::take(&mut self.series)
-    }
-
-    /// Counts what members of groups have passed over, which is only known when all is over; of groups with members on
-    /// other workers the conductor counts it.
-    fn count_groups(&mut self) {
-        let here = |member: &&Member| member.grouped && !member.apart;
-        for member in self.parties.iter().filter(here) {
-            let is_member =
-                |client: &ReceivingClient| client.parties.iter().any(|p| p.party == member.party);
-            let clients = self.clients.iter().enumerate();
-            let members: Vec<ClientId> = clients
-                .filter(|(_, client)| is_member(client))
-                .map(|(index, _)| ClientId(index as u32))
-                .collect();
-            let streams = &self.brief.audience.parties[member.party as usize].streams;
-            for stream in streams.iter().cloned().flatten() {
-                let Some(flow) = self.brief.flow_of(stream) else {
-                    continue;
-                };
-                let missing = |kind| {
-                    let account = Account {
-                        party: member.party,
-                        stream,
-                        kind,
-                    };
-                    u64::from(self.ledger.passed_over_by_all(account, &members))
-                };
-                let counts = &mut self.flows[flow].counts;
-                counts.passed_over += missing(Kind::Measured);
-                counts.warm_up_passed_over += missing(Kind::WarmUp);
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The points in time of a run.
 
 use pubgauge_driver::{Kind, Nanos};
-use pubgauge_workload::Flow;
+use pubgauge_workload::{Flow, Phases};
 use serde::{Deserialize, Serialize};
 
 /// Longest sleep of a worker, so that commands are seen soon.
@@ -19,7 +19,7 @@ pub struct Timetable {
     pub measure: Nanos,
     /// The measurement ends at the latest.
     pub end: Nanos,
-    /// Length of the intervals of the series: see [`interval_of`].
+    /// Length of the intervals of the series: see [`Phases::record_length`].
     pub interval: Nanos,
     /// Into how many steps an interval is divided for the course of the backlog: see [`steps_of`].
     pub steps: u32,
@@ -53,58 +53,28 @@ impl Timetable {
     }
 }
 
-/// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
-/// measurement below 10 s (but no less than 100 ms), so that a short one shows its course too: a
-/// verdict needs eight records or more to find a queue that grows slowly. A measurement beyond half
-/// an hour has as many whole seconds as leave it 1,800 records at the most: each takes about 350
-/// bytes of memory, and a day would have 86,400 of them.
-pub fn interval_of(length: Nanos) -> Nanos {
-    const SECOND: Nanos = 1_000_000_000;
-    const RECORDS: Nanos = 1_800;
-    match length.div_ceil(RECORDS * SECOND) {
-        0 | 1 => (length / 10).clamp(SECOND / 10, SECOND),
-        seconds => seconds * SECOND,
-    }
-}
-
-/// Into how many steps each interval of a measurement of `length` is divided for the course of the backlog: as
-/// many as make 600 over the measurement, 20 at the most. What the backlog does within a step is less than a
-/// verdict would notice.
-pub fn steps_of(length: Nanos) -> u32 {
+/// Into how many steps each record of the measurement is divided for the course of the backlog: as many as make 600 over
+/// the measurement, 20 at the most. What the backlog does within a step is less than a verdict would notice.
+pub fn steps_of(phases: &Phases) -> u32 {
     const STEPS: u64 = 600;
-    let intervals = length.div_ceil(interval_of(length)).max(1);
+    let length = phases.measure.latest();
+    let intervals = length.div_ceil(phases.record_length()).max(1);
     (STEPS / intervals).clamp(1, 20) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_series_has_eight_records_and_1800_at_the_most() {
-        const MS: Nanos = 1_000_000;
-        for (length_s, step_ms) in [
-            (1, 100),
-            (5, 500),
-            (10, 1_000),
-            (1_800, 1_000),
-            (1_801, 2_000),
-            (3_600, 2_000),
-            (86_400, 48_000),
-        ] {
-            assert_eq!(
-                interval_of(length_s * 1_000 * MS),
-                step_ms * MS,
-                "{length_s} s"
-            );
-        }
-        assert_eq!(interval_of(0), 100 * MS);
-    }
+    use pubgauge_workload::Until;
 
     #[test]
     fn the_course_has_two_hundred_steps_and_600_at_the_most() {
         for (length_s, steps) in [(1, 20), (10, 20), (30, 20), (60, 10), (600, 1), (86_400, 1)] {
-            assert_eq!(steps_of(length_s * 1_000_000_000), steps, "{length_s} s");
+            let phases = Phases {
+                measure: Until::Time(length_s * 1_000_000_000),
+                ..Phases::default()
+            };
+            assert_eq!(steps_of(&phases), steps, "{length_s} s");
         }
     }
 }

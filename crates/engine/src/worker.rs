@@ -148,6 +148,52 @@ pub struct Worker {
     exhausted: BTreeSet<Resource>,
 }
 
+/// A worker's fleet, and the threads that came with it.
+struct Opened {
+    fleet: Box<dyn Fleet>,
+    /// Threads of the driver's library.
+    helpers: Vec<u32>,
+    heart: Option<Heartbeat>,
+}
+
+impl Opened {
+    /// Opens the fleet of a worker, one at a time in a process: threads that are new then are those of its library.
+    fn open(
+        context: &Context,
+        assignment: &Assignment,
+        traits: Traits,
+    ) -> Result<Opened, DriverError> {
+        let _one_at_a_time = OPENING
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !matches!(context.clock, Clock::Virtual(_)) {
+            make_room(context.brief.workload.devices.len());
+        }
+        let before = threads();
+        let fleet = context.driver.open(FleetConfig {
+            target: context.target.clone(),
+            settings: context.settings[assignment.settings as usize].clone(),
+            clock: context.clock.clone(),
+            max_payload: context.brief.max_payload,
+            clients: assignment.devices.len(),
+            worker: assignment.worker,
+        })?;
+        let mut helpers = Vec::new();
+        if fleet.has_threads() {
+            helpers = threads();
+            helpers.retain(|tid| !before.contains(tid));
+        }
+        // Begun here, so that no worker takes it for a thread of its library.
+        let beats = traits.publish_sleeps;
+        let heart = beats.then(|| Heartbeat::begin(&context.clock));
+        Ok(Opened {
+            fleet,
+            helpers,
+            heart: heart.transpose()?,
+        })
+    }
+}
+
 impl Worker {
     /// A worker on the calling thread.
     ///
@@ -161,32 +207,11 @@ impl Worker {
     ) -> Result<Self, DriverError> {
         let settings = &context.settings[assignment.settings as usize];
         let traits = context.driver.traits(settings);
-        let (fleet, helpers, heart) = {
-            let _one_at_a_time = OPENING
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            if !matches!(context.clock, Clock::Virtual(_)) {
-                make_room(context.brief.workload.devices.len());
-            }
-            let before = threads();
-            let fleet = context.driver.open(FleetConfig {
-                target: context.target.clone(),
-                settings: settings.clone(),
-                clock: context.clock.clone(),
-                max_payload: context.brief.max_payload,
-                clients: assignment.devices.len(),
-                worker: assignment.worker,
-            })?;
-            let mut helpers = Vec::new();
-            if fleet.has_threads() {
-                helpers = threads();
-                helpers.retain(|tid| !before.contains(tid));
-            }
-            // Begun here, so that no worker takes it for a thread of its library.
-            let beats = traits.publish_sleeps;
-            let heart = beats.then(|| Heartbeat::begin(&context.clock));
-            (fleet, helpers, heart.transpose()?)
-        };
+        let Opened {
+            fleet,
+            helpers,
+            heart,
+        } = Opened::open(&context, &assignment, traits)?;
         // SAFETY: gettid takes no argument and cannot fail.
         let own = unsafe { libc::gettid() } as u32;
         outbox.send(Report::Hello {
@@ -392,41 +417,8 @@ impl Worker {
                     self.outbox.send(Report::Unproven(streams));
                 }
                 Ok(Command::ProveAgain(streams)) => self.sending.prove_again(&streams),
-                Ok(Command::Run(table)) => {
-                    self.table = Some(table);
-                    let window = self.assignment.default_window;
-                    let windows = windows(&self.context.brief.workload, window);
-                    self.receiving.start(
-                        table,
-                        &self.outbox,
-                        self.traits.acknowledges && self.sending.publishes(),
-                        &windows,
-                    );
-                    let acknowledges = self.traits.acknowledges;
-                    if let Err(error) =
-                        self.sending
-                            .start(table, window, acknowledges, &self.outbox)
-                    {
-                        self.fail(error.into());
-                    }
-                    self.phase = WorkerPhase::Running;
-                    self.plan_absences(table);
-                    self.plan_late(table);
-                }
-                Ok(Command::Stop(end)) => {
-                    if let Some(table) = &mut self.table {
-                        table.end = table.end.min(end);
-                    }
-                    if self.context.clock.now() >= end {
-                        self.close_window();
-                    }
-                    let until = self.sending.end_at(end);
-                    self.receiving.end_at(end);
-                    self.stopping = Some((end, until));
-                    if self.phase != WorkerPhase::Running || self.context.clock.now() >= until {
-                        self.stop();
-                    }
-                }
+                Ok(Command::Run(table)) => self.begin_traffic(table),
+                Ok(Command::Stop(end)) => self.end_at(end),
                 Ok(Command::CloseStreams(from)) => {
                     self.stop();
                     self.receiving.close_streams(from);
@@ -452,6 +444,41 @@ impl Worker {
                     return;
                 }
             }
+        }
+    }
+
+    /// Begins traffic by this timetable, or goes on by it in place of another.
+    fn begin_traffic(&mut self, table: Timetable) {
+        self.table = Some(table);
+        let acknowledges = self.traits.acknowledges;
+        let window = self.assignment.default_window;
+        let windows = windows(&self.context.brief.workload, window);
+        let awaits = acknowledges && self.sending.publishes();
+        self.receiving.start(table, &self.outbox, awaits, &windows);
+        let started = self
+            .sending
+            .start(table, window, acknowledges, &self.outbox);
+        if let Err(error) = started {
+            self.fail(error.into());
+        }
+        self.phase = WorkerPhase::Running;
+        self.plan_absences(table);
+        self.plan_late(table);
+    }
+
+    /// The measurement ends at `end`, or has ended.
+    fn end_at(&mut self, end: Nanos) {
+        if let Some(table) = &mut self.table {
+            table.end = table.end.min(end);
+        }
+        if self.context.clock.now() >= end {
+            self.close_window();
+        }
+        let until = self.sending.end_at(end);
+        self.receiving.end_at(end);
+        self.stopping = Some((end, until));
+        if self.phase != WorkerPhase::Running || self.context.clock.now() >= until {
+            self.stop();
         }
     }
 

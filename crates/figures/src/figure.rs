@@ -3,15 +3,20 @@
 
 mod catalogue;
 mod column;
+mod costs;
+mod counted;
+mod entry;
+mod messages;
 mod scope;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use pubgauge_driver::{Capability, UnknownCapability};
 
-pub use self::catalogue::per_message;
 pub use self::column::{FigureColumn, Shown};
+pub use self::entry::per_message;
 use self::scope::Scope;
 use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
@@ -333,7 +338,7 @@ pub struct Times {
 impl Times {
     /// The times of trials.
     pub fn of_trials() -> impl Iterator<Item = Times> {
-        catalogue::TIMES.into_iter()
+        times::TIMES.into_iter()
     }
 
     /// Their meaning as a sentence.

@@ -38,6 +38,7 @@ pub fn network_of<'a>(results: &'a Results, trial: &Trial) -> Option<&'a Network
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::figure;
 
     fn host(name: &str, rate: Option<u64>, sent: u64, received: u64) -> HostTraffic {
         HostTraffic {
@@ -69,6 +70,22 @@ mod tests {
         ]);
         let (fullest, share) = fullest_link(&trial).unwrap();
         assert_eq!((fullest.host.as_str(), share), ("subscriber-1", 0.98));
+    }
+
+    #[test]
+    fn links_of_subscribers_are_told_apart_from_others() {
+        let received = |trial: &Trial| figure(trial, None, "subscriber-links-received-bytes-rate");
+        let mut counted = trial(vec![
+            host("broker-1", None, 9_000, 900),
+            host("publisher-1", None, 10, 7_000),
+            host("subscriber-1", None, 10, 300),
+            host("subscriber-2", None, 10, 500),
+        ]);
+        assert_eq!(received(&counted), Some(400.0));
+        counted.network.as_mut().unwrap().not_told = Some("read too late".into());
+        assert_eq!(received(&counted), None);
+        assert_eq!(received(&trial(vec![host("broker-1", None, 1, 1)])), None);
+        assert_eq!(received(&Trial::default()), None);
     }
 
     #[test]

@@ -51,17 +51,27 @@ pub struct HostTraffic {
 }
 
 impl NetworkTraffic {
+    /// The hosts of a role: `publisher`, `subscriber`, `broker`.
+    fn hosts_of(&self, role: &str) -> impl Iterator<Item = &HostTraffic> {
+        self.hosts.iter().filter(move |own| {
+            let name = own.host.rsplit_once('-');
+            name.is_some_and(|(own, _)| own == role)
+        })
+    }
+
     /// Bytes and packets that the hosts of a role sent, all together; `publisher`, `subscriber`, `broker`.
     pub fn sent_by(&self, role: &str) -> (u64, u64) {
-        let hosts = self.hosts.iter();
-        let of = hosts.filter(|own| {
-            own.host
-                .rsplit_once('-')
-                .is_some_and(|(own, _)| own == role)
-        });
-        of.fold((0, 0), |(bytes, packets), own| {
+        self.hosts_of(role).fold((0, 0), |(bytes, packets), own| {
             (bytes + own.sent_bytes, packets + own.sent_packets)
         })
+    }
+
+    /// Bytes that the hosts of a role received, all together; `None` if there is no such host, or the counts do not
+    /// describe the measurement.
+    pub fn received_by(&self, role: &str) -> Option<u64> {
+        let counted = self.not_told.is_none();
+        let received = self.hosts_of(role).map(|own| own.received_bytes);
+        received.reduce(|all, more| all + more).filter(|_| counted)
     }
 }
 

@@ -431,71 +431,23 @@ fn notes(
     own: &[JudgedTrial<'_>],
 ) -> Vec<SearchNote> {
     let mut notes = Vec::new();
-    let full = gave_in.and_then(full_window);
-    let mut note = |of, text: String| notes.push(SearchNote { of, text });
     if let Some(at_limit) = bursts::at_limit(axis, found, own) {
-        note(NoteOf::Bursts, bursts::describe_rate(&at_limit));
+        let text = bursts::describe_rate(&at_limit);
+        notes.push(note(NoteOf::Bursts, text));
     }
-    match found.bound {
-        LimitedBy::System => {}
-        LimitedBy::Client if gave_in.is_some_and(|told| told.trial.verdict.others_busy.is_some()) => note(
-            NoteOf::OthersBusy,
-            "other programs kept the machine busy above that: the system carries at least so much. A machine \
-             that does nothing else would show more"
-                .to_owned(),
-        ),
-        LimitedBy::Client if full.is_some() => note(
-            NoteOf::Window,
-            format!(
-                "a window held the publishers back above that ({}): the system carries at least so much. A larger window \
-                 would show more",
-                full.map(ToString::to_string).unwrap_or_default()
-            ),
-        ),
-        LimitedBy::Client => note(
-            NoteOf::Client,
-            "the client was the bottleneck above that: the system carries at least so much. More workers \
-             (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \
-             more"
-                .to_owned(),
-        ),
-        LimitedBy::Budget if found.given_up && !bursts::late(own) => {}
-        LimitedBy::Budget => match (found.low, found.high) {
-            (Some(low), None) if low >= question.most => {
-                note(NoteOf::LargestCarried, "the largest load that is tried was not too much".to_owned());
-            }
-            (Some(_), None) if bursts::late(own) => {
-                note(NoteOf::BurstsLate, bursts::at_least());
-            }
-            (Some(low), Some(high)) => note(NoteOf::Wide, format!(
-                "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
-                 narrower",
-                (high / low - 1.0) * 100.0,
-                question.most_trials,
-                question.most_seconds
-            )),
-            (None, Some(high)) => note(NoteOf::AllTooMuch, format!(
-                "no load from {high} on stayed within: the search's {} trials or {:.0} s were spent before a smaller \
-                 one was tried",
-                question.most_trials, question.most_seconds
-            )),
-            _ => note(
-                NoteOf::Spent,
-                "the search's trials or time were spent before anything could be told".to_owned(),
-            ),
-        },
-    }
+    notes.extend(bound_note(question, found, gave_in, own));
+    let mut add = |of, text: String| notes.push(note(of, text));
     if let Some(faces) = found.faces {
-        note(NoteOf::TwoFaces, two_faces(&faces, own));
+        add(NoteOf::TwoFaces, two_faces(&faces, own));
     } else if let Some(text) = found.low.and_then(|low| failed_below(low, own)) {
-        note(NoteOf::FailedBelow, text);
+        add(NoteOf::FailedBelow, text);
     }
     if let Some(Wander { least, most, .. }) = found.wander {
         let so = match found.high {
             Some(_) => "the interval holds the limits at the slowest and at the fastest",
             None => "the limit was lower then",
         };
-        note(
+        add(
             NoteOf::CostVaried,
             format!(
                 "client and system spent from {:.2} to {:.2} µs for a delivery, {:.0} % more at times: the machine, or the \
@@ -510,7 +462,7 @@ fn notes(
         .iter()
         .any(|told| told.trial.circumstances.earlier_trials > 0)
     {
-        note(NoteOf::KeepRunning,
+        add(NoteOf::KeepRunning,
             "the system was not started anew between trials (keep-running): the interval is that of one start, \
              and another start may carry more or less"
                 .to_owned(),
@@ -519,40 +471,22 @@ fn notes(
     if found.given_up {
         let why = own.last().and_then(|told| told.why.first());
         let why = why.map_or(String::new(), |why| format!(": {why}"));
-        note(
+        add(
             NoteOf::GivenUp,
             format!("the search was given up after trials in a row that told nothing{why}"),
         );
     }
     if found.low.is_none() && found.bound == LimitedBy::System {
-        note(
+        add(
             NoteOf::NoneWithin,
             "no load stayed within what was asked for".to_owned(),
         );
     }
-    if found.long_only {
-        note(
-            NoteOf::LongOnly,
-            "what short trials promised did not last: the interval is that of long trials alone"
-                .to_owned(),
-        );
-    } else if found.confirmed.is_none() && found.low.is_some() {
-        let ran = own.iter().any(|told| told.step.purpose == Purpose::Long);
-        if ran {
-            note(
-                NoteOf::NotConfirmed,
-                "no long trial near the lower end stayed within what was asked for".to_owned(),
-            );
-        } else {
-            note(
-                NoteOf::NoLongTrial,
-                "no long trial was run to confirm it".to_owned(),
-            );
-        }
-    }
+    notes.extend(confirmation_note(found, own));
+    let mut add = |of, text: String| notes.push(note(of, text));
     let died = gave_in.is_some_and(|told| !told.trial.circumstances.system_died.is_empty());
     if died {
-        note(
+        add(
             NoteOf::SystemEnded,
             "the system ended under a load beyond the limit".to_owned(),
         );
@@ -560,7 +494,97 @@ fn notes(
     if found.low.is_none() && found.high.is_none() && !found.given_up {
         let why = own.last().and_then(|told| told.why.first());
         why.into_iter()
-            .for_each(|why| note(NoteOf::LastTrial, why.clone()));
+            .for_each(|why| add(NoteOf::LastTrial, why.clone()));
     }
     notes
+}
+
+fn note(of: NoteOf, text: impl Into<String>) -> SearchNote {
+    SearchNote {
+        of,
+        text: text.into(),
+    }
+}
+
+/// Why the interval has no upper end, or is wide, where the system is not the reason.
+fn bound_note(
+    question: &Question,
+    found: &LimitEstimate,
+    gave_in: Option<&JudgedTrial<'_>>,
+    own: &[JudgedTrial<'_>],
+) -> Option<SearchNote> {
+    let spent = format!(
+        "the search's {} trials or {:.0} s were spent",
+        question.most_trials, question.most_seconds
+    );
+    let others = gave_in.is_some_and(|told| told.trial.verdict.others_busy.is_some());
+    let found_note = match (found.bound, gave_in.and_then(full_window)) {
+        (LimitedBy::System, _) => return None,
+        (LimitedBy::Client, _) if others => note(
+            NoteOf::OthersBusy,
+            "other programs kept the machine busy above that: the system carries at least so much. A machine \
+             that does nothing else would show more",
+        ),
+        (LimitedBy::Client, Some(full)) => note(
+            NoteOf::Window,
+            format!(
+                "a window held the publishers back above that ({full}): the system carries at least so much. A larger \
+                 window would show more"
+            ),
+        ),
+        (LimitedBy::Client, None) => note(
+            NoteOf::Client,
+            "the client was the bottleneck above that: the system carries at least so much. More workers \
+             (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \
+             more",
+        ),
+        (LimitedBy::Budget, _) if found.given_up && !bursts::late(own) => return None,
+        (LimitedBy::Budget, _) => match (found.low, found.high) {
+            (Some(low), None) if low >= question.most => note(
+                NoteOf::LargestCarried,
+                "the largest load that is tried was not too much",
+            ),
+            (Some(_), None) if bursts::late(own) => note(NoteOf::BurstsLate, bursts::at_least()),
+            (Some(low), Some(high)) => note(
+                NoteOf::Wide,
+                format!(
+                    "the interval is {:.0} % wide: {spent} before it was narrower",
+                    (high / low - 1.0) * 100.0
+                ),
+            ),
+            (None, Some(high)) => note(
+                NoteOf::AllTooMuch,
+                format!(
+                    "no load from {high} on stayed within: {spent} before a smaller one was tried"
+                ),
+            ),
+            _ => note(
+                NoteOf::Spent,
+                "the search's trials or time were spent before anything could be told",
+            ),
+        },
+    };
+    Some(found_note)
+}
+
+/// How far long trials bear the interval out, where they do not.
+fn confirmation_note(found: &LimitEstimate, own: &[JudgedTrial<'_>]) -> Option<SearchNote> {
+    if found.long_only {
+        return Some(note(
+            NoteOf::LongOnly,
+            "what short trials promised did not last: the interval is that of long trials alone",
+        ));
+    }
+    if found.confirmed.is_some() || found.low.is_none() {
+        return None;
+    }
+    let ran = own.iter().any(|told| told.step.purpose == Purpose::Long);
+    Some(if ran {
+        note(
+            NoteOf::NotConfirmed,
+            "no long trial near the lower end stayed within what was asked for",
+        )
+    } else {
+        note(NoteOf::NoLongTrial, "no long trial was run to confirm it")
+    })
 }

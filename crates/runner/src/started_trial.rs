@@ -7,7 +7,6 @@ use pubgauge_driver::{Clock, Mark};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::parts::bounds;
-use pubgauge_engine::timetable::interval_of;
 use pubgauge_figures::model::{Circumstances, CountCheck};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_testbed::{OwnMemory, Stopped, SystemFile, SystemKind};
@@ -138,7 +137,7 @@ impl<'a> StartedTrial<'a> {
         counter.quiet();
         let measure = job.workload.phases.measure.latest();
         let times = SampleTimes {
-            interval: interval_of(measure),
+            interval: job.workload.phases.record_length(),
             bounds: bounds(&job.workload.phases),
             length: measure,
         };

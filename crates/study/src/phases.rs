@@ -27,6 +27,7 @@ pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
         ready_within: span(own.ready_within, study.ready_within, default.ready_within),
         warm_up: until(&own.warm_up, &study.warm_up, default.warm_up),
         measure: until(&own.measure, &study.measure, default.measure),
+        record: own.record.or(study.record).map(|span| span.0),
         drain_quiet: span(own.drain_quiet, study.drain_quiet, default.drain_quiet),
         drain_within: span(own.drain_within, study.drain_within, default.drain_within),
         reconnect_after: own

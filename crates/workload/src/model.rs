@@ -405,6 +405,9 @@ pub struct Phases {
     pub warm_up: Until,
     /// The measurement.
     pub measure: Until,
+    /// Length of the records of the series, where one is asked for: see [`Phases::record_length`].
+    #[serde(default)]
+    pub record: Option<Nanos>,
     /// How long nothing must come before messages that were passed over count as lost, and repeated
     /// ones are no longer awaited.
     pub drain_quiet: Nanos,
@@ -419,6 +422,27 @@ pub struct Phases {
     /// Named spans of the measurement, each with its own figures. They may overlap.
     #[serde(default)]
     pub windows: Vec<Window>,
+}
+
+impl Phases {
+    /// Fewest records of a measurement: a verdict needs as many to find a queue that grows slowly.
+    pub const FEWEST_RECORDS: u64 = 8;
+    /// Most records of a measurement: each takes about 350 bytes of memory, and a day would have 86,400 of a second.
+    pub const MOST_RECORDS: u64 = 1_800;
+    /// Shortest record.
+    pub const SHORTEST_RECORD: Nanos = SECOND / 10;
+
+    /// Length of the records of the series: as asked for, else 1 s, or a tenth of a measurement below 10 s (but no less than
+    /// [`Phases::SHORTEST_RECORD`]), so that a short one shows its course too, or as many whole seconds as leave a long one
+    /// [`Phases::MOST_RECORDS`] at the most.
+    pub fn record_length(&self) -> Nanos {
+        let length = self.measure.latest();
+        let usual = match length.div_ceil(Phases::MOST_RECORDS * SECOND) {
+            0 | 1 => (length / 10).clamp(Phases::SHORTEST_RECORD, SECOND),
+            seconds => seconds * SECOND,
+        };
+        self.record.unwrap_or(usual)
+    }
 }
 
 /// A named span of the measurement.
@@ -439,6 +463,7 @@ impl Default for Phases {
             ready_within: 30 * SECOND,
             warm_up: Until::Time(2 * SECOND),
             measure: Until::Time(10 * SECOND),
+            record: None,
             drain_quiet: SECOND,
             drain_within: 10 * SECOND,
             reconnect_after: None,
@@ -446,5 +471,37 @@ impl Default for Phases {
             losses_allowed: false,
             windows: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_has_eight_records_and_1800_at_the_most() {
+        const MS: Nanos = 1_000_000;
+        let of = |length: Nanos| Phases {
+            measure: Until::Time(length),
+            ..Phases::default()
+        };
+        for (length_s, step_ms) in [
+            (1, 100),
+            (5, 500),
+            (10, 1_000),
+            (1_800, 1_000),
+            (1_801, 2_000),
+            (3_600, 2_000),
+            (86_400, 48_000),
+        ] {
+            let phases = of(length_s * 1_000 * MS);
+            assert_eq!(phases.record_length(), step_ms * MS, "{length_s} s");
+        }
+        assert_eq!(of(0).record_length(), 100 * MS);
+        let asked = Phases {
+            record: Some(5_000 * MS),
+            ..of(90_000 * MS)
+        };
+        assert_eq!(asked.record_length(), 5_000 * MS);
     }
 }

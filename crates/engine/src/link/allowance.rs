@@ -9,7 +9,7 @@ use super::Order;
 use crate::groups;
 use crate::parties;
 use crate::recording::Recording;
-use crate::timetable::{interval_of, steps_of};
+use crate::timetable::steps_of;
 use crate::wills;
 
 /// Bytes of memory that a value takes, reckoned for a report that waits to be read.
@@ -177,12 +177,12 @@ pub(crate) fn most_records(workload: &Workload) -> usize {
     let whole = [length, phases.drain_within, CLOSING, devices]
         .into_iter()
         .fold(0, u64::saturating_add);
-    (whole / interval_of(length)) as usize + 4
+    (whole / phases.record_length()) as usize + 4
 }
 
 /// Most totals of a flow's series, steps included.
 pub(crate) fn most_cuts(workload: &Workload) -> usize {
-    let steps = steps_of(workload.phases.measure.latest()) as usize;
+    let steps = steps_of(&workload.phases) as usize;
     most_records(workload).saturating_mul(steps)
 }
 

@@ -153,7 +153,29 @@ fn the_server_hangs_up_at_once() {
 #[test]
 fn the_server_hangs_up_after_connack() {
     let server = Scripted::answering(vec![0x20, 0x03, 0x00, 0x00, 0x00], true);
-    refused(&server.address(), &["connection", "hint: "]);
+    let place = Place::new();
+    place.write("impatient.toml", IMPATIENT);
+    let done = place
+        .run(&[
+            "run",
+            "impatient.toml",
+            "--on",
+            &server.address(),
+            "--out",
+            "run",
+        ])
+        .exits(2);
+    // A client that reads answer and end at once was never connected; one that reads them one after the other lost its connection,
+    // and tries again until the time is up.
+    let refused = done.err.contains("nothing was measured");
+    let lost = done
+        .err
+        .contains("of 2 clients were connected and subscribed within");
+    assert!(refused || lost, "{}", done.err);
+    for words in ["connection", "hint: "] {
+        assert!(done.err.contains(words), "{}", done.err);
+    }
+    place.is_clean();
 }
 
 #[test]

@@ -17,7 +17,28 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         Some(what) => Some(format!("the client ran out of {what}")),
         None => client.stopped.clone(),
     };
-    let blame = |findings: &mut Findings, mut reason: Reason| match &by_client {
+    not_as_planned(trial, by_client.as_deref(), findings);
+    odd_deliveries(trial, findings);
+    if circumstances.not_run.is_some() {
+        return;
+    }
+    if trial.duration_s <= 0.0 {
+        let text = "nothing was measured: the measurement lasted 0 s";
+        let reason = Reason::new(Rule::NothingMeasured, text);
+        let reason = reason.figure(Evidence::Measured, trial.duration_s);
+        findings.add(Status::Broken, reason);
+        return;
+    }
+    nothing(trial, &by_client, findings);
+    odd_clocks(trial, findings);
+    counts_that_do_not_add_up(trial, findings);
+}
+
+/// A run that ended early, servers that ended, and connections that were not made or were lost. `by_client` says why the client
+/// is the reason, if it is.
+fn not_as_planned(trial: &Trial, by_client: Option<&str>, findings: &mut Findings) {
+    let circumstances = &trial.circumstances;
+    let blame = |findings: &mut Findings, mut reason: Reason| match by_client {
         Some(why) => {
             reason.text = format!("{}: {why}", reason.text);
             findings.blame_client(reason);
@@ -64,6 +85,10 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let reason = Reason::new(Rule::ConnectionsLost, text);
         blame(findings, reason.count(Evidence::ConnectionsLost, lost));
     }
+}
+
+/// Deliveries that are nobody's or damaged, and counts on which those who counted disagree.
+fn odd_deliveries(trial: &Trial, findings: &mut Findings) {
     let mut add = |reason| findings.add(Status::Broken, reason);
     let odd = &trial.odd;
     if odd.foreign > 0 {
@@ -89,18 +114,26 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let reason = Reason::new(Rule::CountsDiffer, text);
         add(counts.fold(reason, |reason, (who, n)| reason.counted_by(who, *n)));
     }
-    if circumstances.not_run.is_some() {
-        return;
-    }
-    if trial.duration_s <= 0.0 {
-        let text = "nothing was measured: the measurement lasted 0 s";
-        add(Reason::new(Rule::NothingMeasured, text).figure(Evidence::Measured, trial.duration_s));
-        return;
-    }
-    nothing(trial, &by_client, findings);
-    let mut add = |reason| findings.add(Status::Broken, reason);
+}
+
+/// Deliveries that came before they were sent.
+fn odd_clocks(trial: &Trial, findings: &mut Findings) {
     // With a clock error too large for the median, arrivals before the sending time are normal.
     let clocks_count = trial.one_way.is_none() || trial.messages.latency_ns.p50.is_some();
+    let (negative, delivered) = (trial.odd.negative, trial.messages.delivered);
+    let share = negative as f64 / delivered.max(1) as f64;
+    if clocks_count && share > thresholds::NEGATIVE_SHARE {
+        let early = format!("{negative} of {delivered} deliveries");
+        let text = format!("{early} came before they were sent: the clocks cannot be trusted");
+        let reason = Reason::new(Rule::Clocks, text);
+        let reason = reason.limited(Evidence::EarlyShare, share, thresholds::NEGATIVE_SHARE);
+        findings.add(Status::Broken, reason);
+    }
+}
+
+/// Messages and deliveries of which the fates, added up, are not as many.
+fn counts_that_do_not_add_up(trial: &Trial, findings: &mut Findings) {
+    let mut add = |reason| findings.add(Status::Broken, reason);
     let &Messages {
         offered,
         published,
@@ -116,13 +149,6 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     let &Shortfall {
         under_way, lost, ..
     } = &trial.shortfall;
-    if clocks_count && odd.negative as f64 > thresholds::NEGATIVE_SHARE * delivered.max(1) as f64 {
-        let early = format!("{} of {delivered} deliveries", odd.negative);
-        let text = format!("{early} came before they were sent: the clocks cannot be trusted");
-        let share = odd.negative as f64 / delivered.max(1) as f64;
-        let reason = Reason::new(Rule::Clocks, text);
-        add(reason.limited(Evidence::EarlyShare, share, thresholds::NEGATIVE_SHARE));
-    }
     let unique = delivered.checked_sub(duplicated);
     // Nobody expects what was rejected; a system that delivers it all the same makes more of it than there was to be.
     let rejected: u64 = trial.shortfall.rejections.iter().map(|r| r.messages).sum();

@@ -484,8 +484,9 @@ pub(super) fn rate_unclear(trial: &Trial) -> Option<(f64, String)> {
         return None;
     };
     let length = records.last().map_or(0.0, |(_, record)| record.t_s);
-    // A record lasts a second at most.
-    let needs_s = thresholds::RATE_CHANGE_RECORDS as f64;
+    // Those of a longer measurement last a second at least.
+    let record_s = (length / records.len() as f64).max(1.0);
+    let needs_s = record_s * thresholds::RATE_CHANGE_RECORDS as f64;
     let why = format!(
         "{} of measurement are too short to tell whether the rate is one: {change}, which may be chance in {} \
          records; {} or more would do",

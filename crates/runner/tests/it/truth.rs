@@ -214,6 +214,30 @@ fn one_message_a_second_to_many_is_steady() {
 }
 
 #[test]
+fn records_have_the_length_that_is_asked_for() {
+    for (seed, seconds) in [(0, 2), (1, 5), (2, 11)] {
+        let mut w = workload(1, 3, Arrivals::Periodic { per_s: 10.0 });
+        w.phases.measure = Until::Time(90 * SECOND);
+        w.phases.record = Some(seconds * SECOND);
+        let behaviour = Behaviour {
+            seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::Valid, "");
+        let whole = run.trial.series.iter().take((90 / seconds) as usize);
+        for (n, record) in (1..).zip(whole) {
+            within(record.traffic.t_s, (n * seconds) as f64, 0.01);
+            assert_eq!(
+                (record.traffic.published, record.traffic.delivered),
+                (10 * seconds, 30 * seconds)
+            );
+        }
+    }
+}
+
+#[test]
 fn doubled_deliveries_are_no_throughput() {
     for seed in 0..4 {
         let behaviour = Behaviour {

@@ -17,6 +17,9 @@ pub struct PhasesFile {
     pub warm_up: Option<UntilFile>,
     /// The measurement, by time or count; 10s if absent.
     pub measure: Option<UntilFile>,
+    /// Length of a record of the course over time, 100ms at least, such that a measurement has 8 to 1,800 of them; 1s if
+    /// absent, a tenth of a measurement shorter than 10s, whole seconds of one longer than half an hour.
+    pub record: Option<Span>,
     /// Silence after which missing messages that later ones overtook count as lost, and repeated
     /// ones are no longer awaited; 1s if absent.
     pub drain_quiet: Option<Span>,

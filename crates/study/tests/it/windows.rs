@@ -49,6 +49,18 @@ fn windows_are_the_study_s_or_the_workload_s_own() {
 }
 
 #[test]
+fn records_are_as_long_as_asked_for() {
+    let own = "phases = { record = \"500ms\" }";
+    let plan = plan(&study("\"90s\"\nrecord = \"5s\"", "", own, "")).expect("sound");
+    let record = |name: &str| {
+        let mut trials = plan.trials.iter();
+        let trial = trials.find(|t| t.workload.name == name).expect("planned");
+        trial.workload.phases.record_length()
+    };
+    assert_eq!((record("w"), record("own")), (5 * SECOND, SECOND / 2));
+}
+
+#[test]
 fn criteria_claims_and_comparisons_name_figures_of_windows() {
     let more = "[compare]\nfigures = [\"latency.p99@during\"]\n\
         [[criterion]]\nfigure = \"latency.p99@during\"\nbelow = \"10ms\"\n\
@@ -122,6 +134,22 @@ fn what_cannot_be_is_said() {
             "no name of a window",
         ),
         (study("\"9s\"", &twice, "", ""), "`a` is there twice"),
+        (
+            study("\"9s\"\nrecord = \"2s\"", "", "", ""),
+            "a span from 100ms to 1125ms",
+        ),
+        (
+            study("\"5h\"\nrecord = \"2s\"", "", "", ""),
+            "a span from 10s to 2250s",
+        ),
+        (
+            study("\"9s\"", "", "phases = { record = \"50ms\" }", ""),
+            "has 8 to 1800 records, of 100ms at least",
+        ),
+        (
+            study("\"500ms\"\nrecord = \"100ms\"", "", "", ""),
+            "make the measurement longer",
+        ),
         (
             study(count, DURING, "", ""),
             "a length that is known beforehand",
