@@ -74,7 +74,8 @@ fn kept_of(paper: &str) -> Vec<Kept> {
             kept.push(Kept::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display())));
         }
     }
-    kept.sort_by(|a, b| a.day().cmp(b.day()));
+    // Of one day the run on the study's own bed comes last.
+    kept.sort_by_key(|kept| (kept.day().to_owned(), kept.run.bed.is_empty()));
     kept
 }
 
