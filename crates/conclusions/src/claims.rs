@@ -416,13 +416,16 @@ fn series_value(name: &str) -> Option<fn(&TrafficRecord, f64) -> Option<f64>> {
     })
 }
 
+/// The figure that a trial has no field for: it is worked out from its deliveries and their size.
+const PAYLOAD_RATE: &str = "delivered-bytes-rate";
+
 impl Figures for OfTrial<'_> {
     fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64> {
         if let Some(Ok(asked)) = capabilities(name) {
             return self.supports(&asked);
         }
         let (figure, window) = Figure::in_window(name)?;
-        if figure.is_of_one_trial() || figure.unit != Unit::BytesPerSecond {
+        if figure.name != PAYLOAD_RATE {
             return figure.value_in(self.trial, flow, window).ok();
         }
         // Only with payloads of one size; flows may differ in theirs.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pubgauge_command::exit::{Ending, FINE, print, print_json};
 use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRow, KeptRun};
-use pubgauge_conclusions::claims::several::judge_all_by_runs;
+use pubgauge_conclusions::claims::several::{judge_all_by_runs, sort};
 use pubgauge_conclusions::claims::{judge, judge_and_keep};
 use pubgauge_figures::model::Results;
 use pubgauge_figures::rule::Claim;
@@ -150,8 +150,15 @@ fn from_kept(args: &ReportArgs, path: &Path) -> Result<i32, Ending> {
         }
         runs.push(kept);
     }
-    runs.sort_by(|a, b| a.day().cmp(b.day()));
+    sort(&mut runs);
     let newest = runs.last().expect("a file is named");
+    if !runs.iter().any(Kept::is_on_own_bed) {
+        return Err(Ending::bad_input(format!(
+            "the runs that were kept are on another bed than the study's ({}), which shows what an answer depends on, and gives none\n  \
+             hint: name a run on the study's own bed as well, with another --from",
+            newest.label()
+        )));
+    }
     if let Some(scale) = &newest.run.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
     }

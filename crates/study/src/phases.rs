@@ -3,6 +3,7 @@
 use pubgauge_quantities::{Rate, Span};
 use pubgauge_workload::{Phases, Until, Window};
 
+use crate::clash::Clashes;
 use crate::file::{PhasesFile, UntilFile};
 
 /// The study's phases, with the workload's own on top.
@@ -53,4 +54,33 @@ fn windows(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
         to: window.to.0,
     });
     window.collect()
+}
+
+/// Checks that a measurement has as many records as a verdict needs, and no more than there is room for.
+pub(crate) fn check_record(phases: &Phases, clashes: &mut Clashes<'_>) {
+    let Some(record) = phases.record else {
+        return;
+    };
+    let length = phases.measure.latest();
+    let shortest = length.div_ceil(Phases::MOST_RECORDS);
+    let shortest = shortest.max(Phases::SHORTEST_RECORD);
+    let longest = length / Phases::FEWEST_RECORDS;
+    if (shortest..=longest).contains(&record) {
+        return;
+    }
+    let message = format!(
+        "a measurement of {} would have {} records of {}; expected {} to {} of them, of {} or longer",
+        Span(length),
+        length / record.max(1),
+        Span(record),
+        Phases::FEWEST_RECORDS,
+        Phases::MOST_RECORDS,
+        Span(Phases::SHORTEST_RECORD)
+    );
+    let hint = if shortest <= longest {
+        format!("a span from {} to {}", Span(shortest), Span(longest))
+    } else {
+        "leave it out, or make the measurement longer (`phases.measure`)".to_owned()
+    };
+    clashes.hinted("record", message, Some(hint));
 }

@@ -6,7 +6,7 @@ use pubgauge_workload::{Phases, Until};
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{FlowFile, PhasesFile, PresenceOf, StudyFile, WorkloadFile};
-use crate::phases::resolve_phases;
+use crate::phases::{check_record, resolve_phases};
 use crate::search::{SHORT, SearchPlan};
 use crate::unknown_name::not_of_study;
 
@@ -54,33 +54,6 @@ pub(crate) fn check_of(
         &own
     };
     check_record(&phases, &mut Clashes::new(base, found));
-}
-
-/// Checks that a measurement has as many records as a verdict needs, and no more than there is room for.
-fn check_record(phases: &Phases, clashes: &mut Clashes<'_>) {
-    let Some(record) = phases.record else {
-        return;
-    };
-    let length = phases.measure.latest();
-    let shortest = length.div_ceil(Phases::MOST_RECORDS);
-    let shortest = shortest.max(Phases::SHORTEST_RECORD);
-    let longest = length / Phases::FEWEST_RECORDS;
-    if (shortest..=longest).contains(&record) {
-        return;
-    }
-    let message = format!(
-        "a measurement of {} has {} to {} records, of {} at least",
-        Span(length),
-        Phases::FEWEST_RECORDS,
-        Phases::MOST_RECORDS,
-        Span(Phases::SHORTEST_RECORD)
-    );
-    let hint = if shortest <= longest {
-        format!("a span from {} to {}", Span(shortest), Span(longest))
-    } else {
-        "leave it out, or make the measurement longer (`phases.measure`)".to_owned()
-    };
-    clashes.hinted("record", message, Some(hint));
 }
 
 fn check(phases: &Phases, clashes: &mut Clashes<'_>) {

@@ -169,8 +169,13 @@ impl Kept {
     pub fn label(&self) -> String {
         match self.run.bed.as_str() {
             "" => self.day().to_owned(),
-            bed => format!("{}, {bed}", self.day()),
+            bed => format!("{}, {}", self.day(), shortened(bed)),
         }
+    }
+
+    /// Whether its bed is the study's.
+    pub fn is_on_own_bed(&self) -> bool {
+        self.run.bed.is_empty()
     }
 
     /// Whether the run was to judge a claim: it began with it, and one of the rows is a trial, a limit or a known lack that

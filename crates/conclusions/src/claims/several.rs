@@ -7,16 +7,21 @@ use pubgauge_quantities::lists::unique;
 use super::kept::Kept;
 use super::unmeasured;
 
+/// Puts runs in the order of their days; of one day those on the study's own bed come last.
+pub fn sort(runs: &mut [Kept]) {
+    runs.sort_by_key(|kept| (kept.day().to_owned(), kept.is_on_own_bed()));
+}
+
 /// The outcome of a claim by all runs that were to judge it; `None` if there is none.
 ///
 /// Runs that answer it must agree: else it cannot be told, and the reason has each one's outcome. A run that cannot tell
-/// takes nothing from one that can, and is named. A run on another bed than the study's shows on what an answer depends, and is
-/// none by itself.
+/// takes nothing from one that can, and is named. A run on another bed than the study's shows what an answer depends on, and
+/// gives none by itself.
 pub fn judge_by_runs(claim: &Claim, runs: &[Kept]) -> Option<ClaimOutcome> {
     let about = runs.iter().filter(|run| run.is_about(claim));
     let judged = about.map(|run| RunOutcome {
         label: run.label(),
-        on_own_bed: run.run.bed.is_empty(),
+        on_own_bed: run.is_on_own_bed(),
         outcome: run.judge(std::slice::from_ref(claim)).remove(0),
     });
     join(judged.collect())

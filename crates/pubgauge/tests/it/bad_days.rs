@@ -52,23 +52,21 @@ fn long_run(on: &str) -> Vec<&str> {
     args
 }
 
+/// Runs the impatient study on an address with which no trial can be measured.
+#[track_caller]
+fn impatient(address: &str) -> (Place, Done) {
+    let place = Place::new();
+    place.write("impatient.toml", IMPATIENT);
+    let (on, junit) = (["--on", address], ["--junit", "j.xml"]);
+    let args = [&["run", "impatient.toml", "--out", "run"][..], &on, &junit].concat();
+    let done = place.run(&args).exits(2);
+    (place, done)
+}
+
 /// Runs the impatient study on an address; it must come to no measurement, so that no criterion is decided.
 #[track_caller]
 fn never_ready(address: &str, because: &[&str]) -> Value {
-    let place = Place::new();
-    place.write("impatient.toml", IMPATIENT);
-    let done = place
-        .run(&[
-            "run",
-            "impatient.toml",
-            "--on",
-            address,
-            "--out",
-            "run",
-            "--junit",
-            "j.xml",
-        ])
-        .exits(2);
+    let (place, done) = impatient(address);
     let junit = std::fs::read_to_string(place.path_to("j.xml")).unwrap();
     place.is_clean();
     assert!(done.err.contains("broken: "), "{}", done.err);
@@ -86,11 +84,7 @@ fn never_ready(address: &str, because: &[&str]) -> Value {
 /// Runs the impatient study on an address that refuses; nothing may be measured, and nothing made.
 #[track_caller]
 fn refused(address: &str, because: &[&str]) {
-    let place = Place::new();
-    place.write("impatient.toml", IMPATIENT);
-    let done = place
-        .run(&["run", "impatient.toml", "--on", address, "--out", "run"])
-        .exits(2);
+    let (place, done) = impatient(address);
     for words in ["nothing was measured", "hint: "].iter().chain(because) {
         assert!(done.err.contains(words), "{}", done.err);
     }
@@ -153,18 +147,7 @@ fn the_server_hangs_up_at_once() {
 #[test]
 fn the_server_hangs_up_after_connack() {
     let server = Scripted::answering(vec![0x20, 0x03, 0x00, 0x00, 0x00], true);
-    let place = Place::new();
-    place.write("impatient.toml", IMPATIENT);
-    let done = place
-        .run(&[
-            "run",
-            "impatient.toml",
-            "--on",
-            &server.address(),
-            "--out",
-            "run",
-        ])
-        .exits(2);
+    let (place, done) = impatient(&server.address());
     // A client that reads answer and end at once was never connected; one that reads them one after the other lost its connection,
     // and tries again until the time is up.
     let refused = done.err.contains("nothing was measured");

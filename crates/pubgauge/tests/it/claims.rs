@@ -213,3 +213,41 @@ mod long {
         place.is_clean();
     }
 }
+
+/// A run on another bed shows what an answer depends on, and gives none: alone it is refused.
+#[test]
+fn trials_of_another_bed_alone_are_refused() {
+    let place = Place::new();
+    let kept = |name: &str| {
+        let file = repository(&format!("studies/papers/cells/{name}.csv"));
+        ["--from".to_owned(), file.to_string_lossy().into_owned()]
+    };
+    let study = repository("studies/papers/kang2020.toml");
+    let study = study.to_string_lossy();
+    let judged = |kept: &[String]| {
+        let kept = kept.iter().map(String::as_str);
+        let args: Vec<&str> = ["report", "--claims", &study]
+            .into_iter()
+            .chain(kept)
+            .collect();
+        place.run(&args)
+    };
+    let (own, large) = (kept("kang2020"), kept("kang2020-large"));
+    let refused = judged(&large).exits(3);
+    for words in [
+        "broker and clients twice as large",
+        "hint: name a run on the study's own bed",
+    ] {
+        assert!(refused.err.contains(words), "{}", refused.err);
+    }
+    // In either order.
+    let both = [large.clone(), own.clone()].concat();
+    let turned = judged(&both).exits(0);
+    assert_eq!(turned.out, judged(&[own, large].concat()).exits(0).out);
+    assert!(turned.out.contains("1202 trials"), "{}", turned.out);
+    let depends = turned.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        depends.contains("it depends on the bed: 2026-11-30: does not hold"),
+        "{depends}"
+    );
+}

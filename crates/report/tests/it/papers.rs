@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pubgauge_conclusions::claims::kept::Kept;
-use pubgauge_conclusions::claims::several::judge_by_runs;
+use pubgauge_conclusions::claims::several::{judge_by_runs, sort};
 use pubgauge_conclusions::claims::{rule_words, unmeasured};
 use pubgauge_figures::claim::ClaimOutcome;
 use pubgauge_figures::rule::Claim;
@@ -74,8 +74,7 @@ fn kept_of(paper: &str) -> Vec<Kept> {
             kept.push(Kept::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display())));
         }
     }
-    // Of one day the run on the study's own bed comes last.
-    kept.sort_by_key(|kept| (kept.day().to_owned(), kept.run.bed.is_empty()));
+    sort(&mut kept);
     kept
 }
 

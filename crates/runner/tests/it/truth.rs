@@ -237,6 +237,27 @@ fn records_have_the_length_that_is_asked_for() {
     }
 }
 
+/// A measurement that ends by count has as few records as it happens to last: an overload is none the less none that is
+/// carried.
+#[test]
+fn overload_within_a_single_record_is_not_valid() {
+    for record in [None, Some(5 * SECOND)] {
+        for messages in [3_000, 9_000, 45_000] {
+            let mut w = workload(1, 1, Arrivals::Periodic { per_s: 3_000.0 });
+            w.phases.measure = Until::Count(messages, 60 * SECOND);
+            w.phases.record = record;
+            let run = simulate(w, limited(messages), Settings::default());
+            run.agrees();
+            let status = run.trial.verdict.status;
+            println!("{record:?} {messages}: {status:?}");
+            assert!(
+                matches!(status, Status::Overloaded | Status::TooShort),
+                "{record:?} {messages}: {status:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn doubled_deliveries_are_no_throughput() {
     for seed in 0..4 {

@@ -144,7 +144,7 @@ fn what_cannot_be_is_said() {
         ),
         (
             study("\"9s\"", "", "phases = { record = \"50ms\" }", ""),
-            "has 8 to 1800 records, of 100ms at least",
+            "would have 180 records of 50ms; expected 8 to 1800 of them, of 100ms or longer",
         ),
         (
             study("\"500ms\"\nrecord = \"100ms\"", "", "", ""),
