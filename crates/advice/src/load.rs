@@ -184,7 +184,8 @@ fn subscriptions(flow: &Flow) -> BTreeSet<(String, bool, Option<u64>, Option<u64
                 _ => "x",
             });
             let form = form.collect::<Vec<_>>().join("/");
-            (form, of.group.is_some(), of.takes, of.late)
+            let takes = of.takes.or(flow.subscribers_take);
+            (form, of.group.is_some(), takes, of.late)
         })
     });
     each.collect()

@@ -348,15 +348,20 @@ fn refused_presence(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported
     })
 }
 
-/// The first of a trial's flows with slow subscribers whose driver cannot have such, and why.
+/// The first of a trial's flows with subscribers that take their time whose driver cannot have such, and why.
 fn refused_slow(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let all: Vec<&Settings> = trial.all_settings().collect();
     trial.workload.flows.iter().find_map(|flow| {
         let slow = flow.subscribers.iter().any(|s| s.takes.is_some());
+        let setting = match flow.subscribers_take {
+            Some(_) => "subscribers-take",
+            None if slow => "slow",
+            None => return None,
+        };
         let bounds = chosen.driver.bounds_reading(all[flow.settings as usize]);
-        let reason = bounds.err().filter(|_| slow)?;
+        let reason = bounds.err()?;
         Some(Unsupported {
-            setting: "slow".into(),
+            setting: setting.into(),
             value: flow.name.clone(),
             reason,
         })

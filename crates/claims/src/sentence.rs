@@ -94,70 +94,187 @@ fn names(sides: &[pubgauge_figures::rule::Side], with: &str) -> String {
 
 fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
     let figure = match &rule.along {
-        Some(axis) if rule.figure == SUSTAINED => &format!("largest {axis} sustained"),
-        _ => &rule.figure,
+        Some(axis) if rule.figure == SUSTAINED => format!("largest {axis} sustained"),
+        _ => rule.figure.clone(),
     };
-    let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
-    let unit = |value: f64| {
-        if rule.gap {
+    let words = Words { rule, show, figure };
+    format!("{}{}", words.judgement(), conditions(rule))
+}
+
+/// The words of a rule.
+struct Words<'a> {
+    rule: &'a ClaimRule,
+    show: &'a dyn Fn(&str, f64) -> String,
+    figure: String,
+}
+
+impl Words<'_> {
+    /// The judgement itself, without the rule's conditions.
+    fn judgement(&self) -> String {
+        let (rule, figure) = (self.rule, &self.figure);
+        let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
+        match &rule.judge {
+            Judge::Value(b) => {
+                let wanted = self.bounds(wide(*b));
+                format!(
+                    "{figure} of {} is {wanted}{}",
+                    self.sides_clause(),
+                    self.points_clause()
+                )
+            }
+            Judge::Ratio(b) => self.ratio(*b),
+            Judge::Difference(b) => {
+                let wanted = self.bounds(*b);
+                format!(
+                    "{figure}: {} is {wanted}{}",
+                    self.differences(),
+                    self.points_clause()
+                )
+            }
+            Judge::Equal(tolerance) => format!(
+                "{figure}: {} is 1 up to {}{}",
+                self.pairs(),
+                percent(*tolerance),
+                self.points_clause()
+            ),
+            Judge::Count(wanted) => {
+                let wanted = match wanted {
+                    Count::Exactly(count) => number(*count),
+                    Count::Above(count) => format!("more than {}", number(*count)),
+                };
+                format!(
+                    "{figure} of {} is {wanted} in every repeat{}",
+                    self.sides_clause(),
+                    self.points_clause()
+                )
+            }
+            Judge::Rises(asked) => self.steps("rises", asked),
+            Judge::Falls(asked) => self.steps("falls", asked),
+            Judge::Flat(tolerance) => format!(
+                "{figure} of {} is flat{}: trend from first to last within {2}, no point decided further than {2} from the mean",
+                self.sides_clause(),
+                self.axis_clause(),
+                percent(*tolerance)
+            ),
+            Judge::Cross(from, to) => self.crossing(from, to),
+            Judge::Jump(from, to) => self.jump(from, to),
+            Judge::Slope { linear } => self.slope(*linear),
+            Judge::Reaches(share) => format!(
+                "{figure}: {} reaches {} of its own largest value earlier{} than {}, in most repeats (exact binomial)",
+                rule.sides.first().map_or("", |side| &side.name),
+                percent(*share),
+                self.axis_clause(),
+                rule.sides.get(1).map_or("", |side| &side.name),
+            ),
+            Judge::Spread(b) => {
+                let over = match &rule.along {
+                    Some(axis) => format!("from step to step of {axis}{}", self.values_clause()),
+                    None => "from second to second".to_owned(),
+                };
+                format!(
+                    "standard deviation of {figure} {over}: {} is {}",
+                    self.pairs(),
+                    bounds(*b, &exact)
+                )
+            }
+        }
+    }
+
+    /// A value of the figure, or of a gap between sides, which has no unit.
+    fn value(&self, value: f64) -> String {
+        if self.rule.gap {
             exact(value)
         } else {
-            show(figure, value)
+            (self.show)(&self.figure, value)
         }
-    };
-    let each = |b: Bounds| bounds(b, &unit);
-    // Among themselves, or with others.
-    let compared = |own: &str, other: &str| {
+    }
+
+    fn bounds(&self, b: Bounds) -> String {
+        bounds(b, &|value| self.value(value))
+    }
+
+    /// The sides, compared among themselves, or with others.
+    fn compared(&self, among_themselves: &str, with_others: &str) -> String {
+        let rule = self.rule;
         if rule.against.is_empty() {
-            names(&rule.sides, own)
+            names(&rule.sides, among_themselves)
         } else {
             let against = names(&rule.against, " and ");
-            format!("{}{other}{against}", names(&rule.sides, " and "))
+            format!("{}{with_others}{against}", names(&rule.sides, " and "))
         }
-    };
-    let sides = if rule.gap {
-        format!(
-            "the largest of {} over the smallest",
-            names(&rule.sides, ", ")
-        )
-    } else {
-        compared(" and ", " over ")
-    };
-    let pairs = if rule.against.is_empty() {
-        names(&rule.sides, " over ")
-    } else {
-        sides.clone()
-    };
-    let axis = rule.along.as_deref().unwrap_or("the axis");
-    let values = rule.along.as_ref().and_then(|axis| rule.filter.get(axis));
-    let among = values.map_or(String::new(), |values| {
-        format!(" of {}", listed(values, ", "))
-    });
-    let mean = match rule.judge {
-        Judge::Difference(_) => "mean",
-        _ if rule.figure == LOSS_FREE => "share",
-        _ => "geometric mean",
-    };
-    let at = match (rule.axis(), rule.points) {
-        (None, _) => String::new(),
-        (Some(axis), Points::Every) => format!(" at every {axis}{among}"),
-        (Some(axis), Points::Some) => format!(" at one {axis} at least{among}"),
-        (Some(axis), Points::Mean) => format!(", {mean} over {axis}{among}"),
-        (Some(axis), Points::Joint) => {
-            format!(", {mean} over {axis}{among}, and no point decided against")
+    }
+
+    fn sides_clause(&self) -> String {
+        if self.rule.gap {
+            format!(
+                "the largest of {} over the smallest",
+                names(&self.rule.sides, ", ")
+            )
+        } else {
+            self.compared(" and ", " over ")
         }
-    };
-    let along = format!(" along {axis}{among}");
-    let ordered = |sign: &str| format!("{figure}: {}{at}", names(&rule.sides, sign));
-    let minus = compared(" minus ", " minus ");
-    let steps = |word: &str, steps: &Steps| {
+    }
+
+    fn pairs(&self) -> String {
+        if self.rule.against.is_empty() {
+            names(&self.rule.sides, " over ")
+        } else {
+            self.sides_clause()
+        }
+    }
+
+    fn differences(&self) -> String {
+        self.compared(" minus ", " minus ")
+    }
+
+    fn axis(&self) -> &str {
+        self.rule.along.as_deref().unwrap_or("the axis")
+    }
+
+    /// The values of the axis that count, where not all do.
+    fn values_clause(&self) -> String {
+        let rule = self.rule;
+        let values = rule.along.as_ref().and_then(|axis| rule.filter.get(axis));
+        values.map_or(String::new(), |values| {
+            format!(" of {}", listed(values, ", "))
+        })
+    }
+
+    fn axis_clause(&self) -> String {
+        format!(" along {}{}", self.axis(), self.values_clause())
+    }
+
+    /// At which points of the axis.
+    fn points_clause(&self) -> String {
+        let rule = self.rule;
+        let mean = match rule.judge {
+            Judge::Difference(_) => "mean",
+            _ if rule.figure == LOSS_FREE => "share",
+            _ => "geometric mean",
+        };
+        let Some(axis) = rule.axis() else {
+            return String::new();
+        };
+        let among = self.values_clause();
+        match rule.points {
+            Points::Every => format!(" at every {axis}{among}"),
+            Points::Some => format!(" at one {axis} at least{among}"),
+            Points::Mean => format!(", {mean} over {axis}{among}"),
+            Points::Joint => {
+                format!(", {mean} over {axis}{among}, and no point decided against")
+            }
+        }
+    }
+
+    /// How the figure rises or falls.
+    fn steps(&self, word: &str, steps: &Steps) -> String {
         let Steps {
             tolerance,
             ends,
             plain,
         } = *steps;
         let most = if plain {
-            unit(tolerance)
+            self.value(tolerance)
         } else {
             percent(tolerance)
         };
@@ -167,109 +284,100 @@ fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
             ", no step decided back".to_owned()
         };
         let ends = if plain {
-            each(ends)
+            self.bounds(ends)
         } else {
             bounds(ends, &exact)
         };
-        let of = if plain && !rule.against.is_empty() {
-            &minus
+        let sides = if plain && !self.rule.against.is_empty() {
+            self.differences()
         } else {
-            &sides
+            self.sides_clause()
         };
-        format!("{figure} of {of} {word}{along}{within}, trend from first to last {ends}")
-    };
-    let chain = rule.against.is_empty() && !rule.wide;
-    let said = match &rule.judge {
-        Judge::Value(b) => format!("{figure} of {sides} is {}{at}", each(wide(*b))),
-        Judge::Ratio(b) if chain && *b == Bounds::above(1.0) => ordered(" > "),
-        Judge::Ratio(b) if chain && *b == Bounds::below(1.0) => ordered(" < "),
-        Judge::Ratio(b) => {
-            let strict = if rule.wide {
-                format!(" (the paper's own machine: {})", bounds(*b, &exact))
-            } else {
-                String::new()
-            };
+        format!(
+            "{} of {sides} {word}{}{within}, trend from first to last {ends}",
+            self.figure,
+            self.axis_clause()
+        )
+    }
+
+    fn ratio(&self, b: Bounds) -> String {
+        let (rule, figure) = (self.rule, &self.figure);
+        let ordered = |sign: &str| {
             format!(
-                "{figure}: {pairs} is {}{at}{strict}",
-                bounds(wide(*b), &exact)
+                "{figure}: {}{}",
+                names(&rule.sides, sign),
+                self.points_clause()
             )
+        };
+        if rule.against.is_empty() && !rule.wide {
+            if b == Bounds::above(1.0) {
+                return ordered(" > ");
+            }
+            if b == Bounds::below(1.0) {
+                return ordered(" < ");
+            }
         }
-        Judge::Difference(b) => {
-            format!("{figure}: {minus} is {}{at}", each(*b))
-        }
-        Judge::Equal(tolerance) => {
-            format!("{figure}: {pairs} is 1 up to {}{at}", percent(*tolerance))
-        }
-        Judge::Count(wanted) => {
-            let wanted = match wanted {
-                Count::Exactly(count) => number(*count),
-                Count::Above(count) => format!("more than {}", number(*count)),
-            };
-            format!("{figure} of {sides} is {wanted} in every repeat{at}")
-        }
-        Judge::Rises(asked) => steps("rises", asked),
-        Judge::Falls(asked) => steps("falls", asked),
-        Judge::Flat(tolerance) => {
+        let (wanted, strict) = if rule.wide {
+            let strict = format!(" (the paper's own machine: {})", bounds(b, &exact));
+            (b.wide(), strict)
+        } else {
+            (b, String::new())
+        };
+        format!(
+            "{figure}: {} is {}{}{strict}",
+            self.pairs(),
+            bounds(wanted, &exact),
+            self.points_clause()
+        )
+    }
+
+    fn crossing(&self, from: &str, to: &str) -> String {
+        let (first, second) = match &self.rule.sides[..] {
+            [first, second] => (first.name.clone(), second.name.clone()),
+            _ => (self.sides_clause(), self.sides_clause()),
+        };
+        let whether = if self.rule.wide {
+            format!("at first and below it at last (the paper: between {from} and {to})")
+        } else {
             format!(
-                "{figure} of {sides} is flat{along}: trend from first to last within {0}, no point decided further \
-                 than {0} from the mean",
-                percent(*tolerance)
+                "up to {from} and below it from {to} on, as geometric means, and no point decided against"
             )
-        }
-        Judge::Cross(from, to) => {
-            let (first, second) = match &rule.sides[..] {
-                [first, second] => (&first.name, &second.name),
-                _ => (&sides, &sides),
-            };
-            let whether = if rule.wide {
-                format!("at first and below it at last (the paper: between {from} and {to})")
-            } else {
-                format!(
-                    "up to {from} and below it from {to} on, as geometric means, and no point decided against"
-                )
-            };
-            format!("{figure}: {first} is above {second} {whether}{along}")
-        }
-        Judge::Jump(from, to) => {
-            let place = if rule.wide {
-                format!("in one place in every repeat (the paper: between {from} and {to})")
-            } else {
-                format!("between {from} and {to} in every repeat")
-            };
-            format!(
-                "{figure} of {sides} has its largest step {place}, and it more than doubles{along}"
-            )
-        }
-        Judge::Slope { linear } => {
-            let straight = if *linear {
-                ", both in a straight line"
-            } else {
-                ""
-            };
-            format!(
-                "{figure}: {} with {axis}{among}{straight}",
-                names(&rule.sides, " rises less than ")
-            )
-        }
-        Judge::Reaches(share) => format!(
-            "{figure}: {} reaches {} of its own largest value earlier{along} than {}, in most repeats (exact \
-             binomial)",
-            rule.sides.first().map_or("", |side| &side.name),
-            percent(*share),
-            rule.sides.get(1).map_or("", |side| &side.name),
-        ),
-        Judge::Spread(b) => {
-            let over = match &rule.along {
-                Some(axis) => format!("from step to step of {axis}{among}"),
-                None => "from second to second".to_owned(),
-            };
-            format!(
-                "standard deviation of {figure} {over}: {pairs} is {}",
-                bounds(*b, &exact)
-            )
-        }
-    };
-    format!("{said}{}", conditions(rule))
+        };
+        let figure = &self.figure;
+        format!(
+            "{figure}: {first} is above {second} {whether}{}",
+            self.axis_clause()
+        )
+    }
+
+    fn slope(&self, linear: bool) -> String {
+        let straight = if linear {
+            ", both in a straight line"
+        } else {
+            ""
+        };
+        format!(
+            "{}: {} with {}{}{straight}",
+            self.figure,
+            names(&self.rule.sides, " rises less than "),
+            self.axis(),
+            self.values_clause()
+        )
+    }
+
+    fn jump(&self, from: &str, to: &str) -> String {
+        let place = if self.rule.wide {
+            format!("in one place in every repeat (the paper: between {from} and {to})")
+        } else {
+            format!("between {from} and {to} in every repeat")
+        };
+        format!(
+            "{} of {} has its largest step {place}, and it more than doubles{}",
+            self.figure,
+            self.sides_clause(),
+            self.axis_clause()
+        )
+    }
 }
 
 /// The conditions of a rule: which cells, which trials, how compared.

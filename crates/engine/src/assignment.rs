@@ -274,12 +274,23 @@ impl Brief {
         }
     }
 
-    /// Time that a device's application takes for each message, ns, where it is a slow subscriber.
+    /// Time that a device's application takes for each message, ns, where it takes its time: as a slow subscriber, or as all
+    /// of its flow do.
     pub fn takes(&self, device: u32) -> Option<Nanos> {
         let mut links = self.links(device).iter().filter(|link| link.subscribes);
         links.find_map(|link| {
             let party = self.audience.party_of(link.flow, link.index);
-            self.audience.parties[party as usize].takes
+            let slow = self.audience.parties[party as usize].takes;
+            slow.or(self.workload.flows[link.flow as usize].subscribers_take)
+        })
+    }
+
+    /// Whether a device is a slow subscriber, what comes to which is told apart.
+    pub fn is_slow(&self, device: u32) -> bool {
+        let mut links = self.links(device).iter().filter(|link| link.subscribes);
+        links.any(|link| {
+            let party = self.audience.party_of(link.flow, link.index);
+            self.audience.parties[party as usize].is_slow()
         })
     }
 

@@ -63,8 +63,10 @@ struct ReceivingClient {
     /// When it was back from its last absence, since the epoch: the largest number while it is coming back, 0 if it never was
     /// away.
     back_at: Nanos,
-    /// Time that its application takes for each message, ns, where it is slow.
+    /// Time that its application takes for each message, ns, where it takes its time.
     takes: Option<Nanos>,
+    /// It is slow: what comes to it is told apart.
+    slow: bool,
     /// It subscribes within the measurement.
     late: bool,
     /// How often it was away.
@@ -86,6 +88,16 @@ struct Entitlement {
 }
 
 impl ReceivingClient {
+    /// Whether what comes to it is told apart.
+    fn is_apart(&self) -> bool {
+        self.slow || self.late
+    }
+
+    /// Whether its application takes its time as all of its flow do.
+    fn is_paced(&self) -> bool {
+        self.takes.is_some() && !self.slow
+    }
+
     /// The place by which the client is entitled to `stream`.
     #[inline]
     fn entitling_place(&self, brief: &Brief, stream: u32) -> Option<Entitlement> {
@@ -125,6 +137,8 @@ pub struct Receiving {
     absences: AbsenceLog,
     /// Some of its clients are slow or late.
     any_apart: bool,
+    /// The applications of some that are not slow take their time.
+    any_paced: bool,
     pub(crate) slow: SlowLog,
     late: LateLog,
     wills: HeardWills,
@@ -250,13 +264,14 @@ impl Receiving {
         };
         let late = LateLog::new(&brief, parties.iter().map(|member| member.party), keeps);
         let watchers = brief.workload.will_watchers().devices();
-        let apart = |device: &u32| brief.takes(*device).or(brief.late(*device)).is_some();
         let mut receiving = Receiving {
             brief: brief.clone(),
             clock: context.clock.clone(),
             epoch: context.epoch,
             mark: assignment.mark,
             filler: context.filler.clone(),
+            any_apart: clients.iter().any(ReceivingClient::is_apart),
+            any_paced: clients.iter().any(ReceivingClient::is_paced),
             clients,
             parties,
             shares,
@@ -265,7 +280,6 @@ impl Receiving {
             ledger: Ledger::default(),
             forgets: session != Some(Session::Durable),
             absences: AbsenceLog::default(),
-            any_apart: devices.iter().any(apart),
             slow: SlowLog::default(),
             late,
             wills: HeardWills::new(
@@ -393,7 +407,7 @@ impl Receiving {
                 manner,
                 ..
             } = early;
-            if self.takes(client).is_some() {
+            if self.is_slow(client) {
                 self.slow_message(client, flow, header, &payload);
             } else {
                 self.message(client, flow, header, &payload, manner);

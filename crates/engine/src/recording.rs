@@ -91,6 +91,9 @@ pub struct Recording {
     pub presence: PresenceRecording,
     /// Its slow subscribers.
     pub slow: SlowRecording,
+    /// The longest time for which the application of one of its subscribers was busy within the measurement, of those of flows
+    /// whose subscribers all take their time, ns.
+    pub busiest_application: Option<Nanos>,
     /// Its late subscribers.
     pub late: LateRecording,
     /// Last wills, of its clients and to its subscribers.
@@ -303,6 +306,7 @@ pub(crate) mod tests {
             connecting: ConnectRecording::default(),
             presence: PresenceRecording::default(),
             slow: SlowRecording::default(),
+            busiest_application: None,
             late: LateRecording::default(),
             wills: WillRecording::default(),
             failures: Vec::new(),

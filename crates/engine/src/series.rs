@@ -315,6 +315,8 @@ mod tests {
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,
+            topic_zipf: None,
+            subscribers_take: None,
             answered_by_last: false,
             presence: None,
             settings: 0,

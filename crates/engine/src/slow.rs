@@ -36,8 +36,8 @@ pub struct SlowParty {
 pub(crate) struct SlowLog {
     of: FxHashMap<u32, SlowParty>,
     latency: Option<Histogram<u64>>,
-    /// Deliveries of any kind since they were last taken: to whom, when (clock time), and whether it is a message of the
-    /// measurement.
+    /// Deliveries to those whose applications take their time since they were last taken: to whom, when (clock time), and
+    /// whether the application takes time for it.
     pub delivered: Vec<(ClientId, Nanos, bool)>,
 }
 

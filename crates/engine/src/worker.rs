@@ -671,6 +671,7 @@ impl Worker {
             connecting: self.connections.finish(),
             presence: self.receiving.finish_presence(),
             slow,
+            busiest_application: self.slow.busiest(),
             late,
             wills,
             failures: failures.each,

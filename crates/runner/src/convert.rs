@@ -303,6 +303,10 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
             .map(|r| r.usage.longest_wait)
             .max()
             .unwrap_or(0),
+        applications_busy: (record.recordings.iter())
+            .filter_map(|r| r.busiest_application)
+            .max()
+            .map(|busy| (busy as f64 / measured).min(1.0)),
         publishers_stalled: stalled(Role::Publishers),
         subscribers_stalled: stalled(Role::Subscribers),
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_driver::Nanos;
 use pubgauge_figures::model::WorkloadInfo;
-use pubgauge_quantities::shown::number;
+use pubgauge_quantities::shown::{self, number};
 use pubgauge_workload::{Arrivals, Flow, RateCurve, Sizes, Workload};
 
 const SECOND: f64 = 1e9;
@@ -42,6 +42,8 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
     if workload.has_wills() {
         arrivals.push_str(", with wills");
     }
+    arrivals.extend(topic_zipf(workload).map(|zipf| format!(", {zipf}")));
+    arrivals.extend(subscribers_take(workload).map(|take| format!(", {take}")));
     arrivals.extend(slow(workload).map(|slow| format!(", {slow}")));
     arrivals.extend(late(workload).map(|late| format!(", {late}")));
     WorkloadInfo {
@@ -60,6 +62,26 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         rate_msgs_per_s: rate(workload),
         flat_out: workload.flows.iter().any(Flow::is_flat_out),
     }
+}
+
+/// How popular the topics are, in words.
+fn topic_zipf(workload: &Workload) -> Option<String> {
+    let exponents = workload.flows.iter().filter_map(|flow| flow.topic_zipf);
+    let most = exponents.reduce(f64::max)?;
+    Some(format!("topics by Zipf's law with {}", number(most)))
+}
+
+/// How long all subscribers of a flow take for each message, in words.
+fn subscribers_take(workload: &Workload) -> Option<String> {
+    let takes = workload
+        .flows
+        .iter()
+        .filter_map(|flow| flow.subscribers_take);
+    let most = takes.max()?;
+    Some(format!(
+        "subscribers take {} for each message",
+        shown::time(most as f64)
+    ))
 }
 
 /// Who is slow, in words.

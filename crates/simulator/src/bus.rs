@@ -1,5 +1,7 @@
 //! The simulated system itself: queues, random draws and the record of what happened.
 
+mod draws;
+mod publishing;
 mod stored;
 mod wills;
 
@@ -7,9 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, RngExt, SeedableRng};
-use rand_distr::{Distribution, LogNormal};
 
 use self::stored::Stored;
 use self::wills::PendingWill;
@@ -99,6 +100,13 @@ pub(super) struct Inner {
     /// `None`: not recorded.
     truth: Option<Vec<TruthRecord>>,
     deliveries: u64,
+}
+
+impl Subscribed {
+    /// Its client, by fleet and number.
+    fn client(&self) -> (usize, u32) {
+        (self.fleet, self.client)
+    }
 }
 
 struct Subscribed {
@@ -342,186 +350,6 @@ impl Bus {
         let inner = self.lock();
         inner.behaviour.capacity > 0 && inner.inside >= inner.behaviour.capacity
     }
-
-    /// Takes a message.
-    pub(super) fn publish(&self, fleet: usize, client: u32, sent: Sent<'_>) {
-        let Sent {
-            topic,
-            payload,
-            apart,
-            acknowledge,
-            unread,
-            keeps,
-        } = sent;
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        let bytes = apart.as_ref().map(|(header, _)| *header);
-        let header = match &bytes {
-            Some(header) => Header::decode(header, self.mark),
-            None => Header::decode(&payload, self.mark),
-        };
-        let carried = apart.map(|(_, travel)| {
-            Arc::new(Carried {
-                topic: topic.to_owned(),
-                payload: payload.clone(),
-                travel,
-            })
-        });
-        let inner = &mut *inner;
-        let mut start = now;
-        let mut dropped = false;
-        if inner.behaviour.service_ns > 0 && !unread {
-            start = inner.busy_until.max(now);
-            let waiting = (start - now).div_ceil(inner.behaviour.service_ns);
-            let queue = inner.behaviour.queue as u64;
-            dropped = queue > 0 && waiting >= queue;
-            if !dropped {
-                let since = start - self.born;
-                let work = inner.behaviour.service(since, start - now);
-                inner.busy_until = self.born + inner.behaviour.done(since, work);
-                start = inner.busy_until;
-            }
-        }
-        let asked = acknowledge.is_some() && !unread;
-        let rejected = asked && chance(&mut inner.rng, inner.behaviour.rejection);
-        let comes = !rejected || inner.behaviour.rejected_come;
-        if comes && !dropped && !unread {
-            inner.store(topic, &payload, bytes, keeps);
-        }
-        let mut chosen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let mut receivers = Vec::new();
-        for (index, s) in inner.subscriptions.iter().enumerate() {
-            if !comes || s.hears_from > now || !s.filter.matches_topic(topic) {
-                continue;
-            }
-            match &s.group {
-                Some(group) => chosen.entry(group).or_default().push(index),
-                None => receivers.push(index),
-            }
-        }
-        for (group, members) in chosen {
-            let turn = inner.turn.entry(group.to_owned()).or_default();
-            let order = &inner.behaviour.group_order;
-            let next = match order.len() {
-                0 => *turn,
-                len => order[*turn % len],
-            };
-            receivers.push(members[next % members.len()]);
-            if members.len() > 1 && chance(&mut inner.rng, inner.behaviour.group_duplication) {
-                receivers.push(members[(next + 1) % members.len()]);
-            }
-            *turn += 1;
-        }
-        let stream = header.map_or(u32::MAX, |h| h.stream);
-        let longest_wait = (inner.waiting.iter())
-            .map(|(of, waiting)| (waiting.len(), *of))
-            .max();
-        for index in receivers {
-            let subscriber = &inner.subscriptions[index];
-            let (to, to_client) = (subscriber.fleet, subscriber.client);
-            if unread {
-                inner.note(index, header, now, false);
-                continue;
-            }
-            let b = &inner.behaviour;
-            let silenced = b.silences.iter().any(|silenced| silenced == topic);
-            if dropped || silenced || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
-                inner.note(index, header, now, true);
-                continue;
-            }
-            if inner.subscriptions[index].away {
-                let truth = inner.note(index, header, now, false);
-                if let Some(carried) = &carried {
-                    inner.note_carried(truth, carried);
-                }
-                let message = (topic.to_owned(), payload.clone(), bytes, truth);
-                inner.subscriptions[index].kept.push(message);
-                continue;
-            }
-            let repeated = chance(&mut inner.rng, b.duplication);
-            for copy in 0..=usize::from(repeated) {
-                let b = &inner.behaviour;
-                let held_up = b.held_up.zip(longest_wait).map_or(0, |(held_up, wait)| {
-                    let others = wait.1 != (to, to_client);
-                    if others && wait.0 >= held_up.0 {
-                        held_up.1
-                    } else {
-                        0
-                    }
-                });
-                let longer =
-                    b.longer(now - self.born) + inner.subscriptions[index].later_ns + held_up;
-                let mut due = start + draw_delay(&mut inner.rng, b) + longer;
-                if copy > 0 {
-                    due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
-                }
-                let subscriber = &mut inner.subscriptions[index];
-                if subscriber.takes_ns > 0 {
-                    due = due.max(subscriber.busy_until) + subscriber.takes_ns;
-                    subscriber.busy_until = due;
-                }
-                if chance(&mut inner.rng, b.reordering) {
-                    due += b.hold_back_ns;
-                } else if b.ordered && copy == 0 {
-                    let last = inner
-                        .last_delivery
-                        .entry((to, to_client, stream))
-                        .or_default();
-                    due = due.max(*last);
-                    *last = due;
-                }
-                due = self.born + b.delivery(due - self.born);
-                let mut payload = payload.clone();
-                if chance(&mut inner.rng, b.corruption)
-                    && let Some(last) = payload.len().checked_sub(1)
-                {
-                    payload[b.corrupt_byte.map_or(last, |at| at.min(last))] ^= 0x55;
-                }
-                if chance(&mut inner.rng, b.cut) {
-                    payload.pop();
-                }
-                if chance(&mut inner.rng, b.lengthened) {
-                    payload.push(0x55);
-                }
-                inner.inside += 1;
-                let mut told = topic.to_owned();
-                if chance(&mut inner.rng, b.misdirection) {
-                    told.push_str("/other");
-                }
-                let lowered = chance(&mut inner.rng, b.lowering);
-                let message = BusContent::Message {
-                    lowered,
-                    topic: told,
-                    payload,
-                    header: bytes,
-                    redelivered: copy > 0,
-                    last_value: false,
-                    truth: inner.note(index, header, now, false),
-                };
-                if let (Some(carried), BusContent::Message { truth, .. }) = (&carried, &message) {
-                    inner.note_carried(*truth, carried);
-                }
-                inner.send(to, to_client, due, message);
-            }
-        }
-        let silent = asked && chance(&mut inner.rng, inner.behaviour.unacknowledged);
-        if let Some(tag) = acknowledge.filter(|_| !unread && !silent) {
-            let ready = start + inner.behaviour.delay_median_ns - self.born;
-            let due = self.born + inner.behaviour.delivery(ready);
-            let answer = if rejected {
-                Acknowledgement::Rejected(inner.behaviour.rejection_code)
-            } else {
-                Acknowledgement::Taken
-            };
-            inner.send(
-                fleet,
-                client,
-                due,
-                BusContent::Acknowledgement { tag, answer },
-            );
-        }
-        self.arrived.notify_all();
-    }
 }
 
 impl Inner {
@@ -631,19 +459,5 @@ impl Inner {
         let wills = self.pending_wills.iter().map(|will| will.due);
         let parcel = self.fleets[fleet].peek().map(|p| p.0.due);
         wills.chain(parcel).min()
-    }
-}
-
-fn chance(rng: &mut StdRng, probability: f64) -> bool {
-    probability > 0.0 && rng.random_bool(probability.min(1.0))
-}
-
-fn draw_delay(rng: &mut impl Rng, b: &Behaviour) -> Nanos {
-    if b.delay_sigma == 0.0 {
-        return b.delay_median_ns;
-    }
-    match LogNormal::new((b.delay_median_ns as f64).ln(), b.delay_sigma) {
-        Ok(distribution) => distribution.sample(rng) as Nanos,
-        Err(_) => b.delay_median_ns,
     }
 }

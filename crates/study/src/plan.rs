@@ -1,27 +1,26 @@
 //! From a study to the list of trials.
 
+mod cell_trials;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pubgauge_figures::rule::Claim;
 use pubgauge_strict_toml::{InvalidInput, Node, Problem};
-use pubgauge_workload::{SECOND, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use crate::cells::{Cell, Crossed, add_trials, crossed};
-use crate::clash::{Clash, Clashes};
+use self::cell_trials::{CellContext, CellTrials};
+use crate::cells::Cell;
+use crate::clash::Clash;
 use crate::file::{StudyFile, Systems, TrialOrder, WorkloadFile};
 use crate::known::PlanOptions;
 use crate::places::restored;
-use crate::placing;
 use crate::planned::{MAX_TRIALS, Plan, PlannedTrial};
-use crate::resolve::{self, Traces};
-use crate::search;
+use crate::resolve;
 use crate::study::{Study, path_fault};
 use crate::unknown_name::no_such_system;
-use crate::window;
 
 impl Study {
     /// The claims alone, to judge a run that was measured before their rules were changed.
@@ -61,116 +60,27 @@ impl Study {
         if !problems.is_empty() {
             return Err(InvalidInput { problems });
         }
-        let rounds = compare.as_ref().is_some_and(|c| c.precision.is_some());
-        // A template for each cell: the run decides how often it is measured.
-        let repeats = |own: Option<u32>| {
-            if rounds {
-                1
-            } else {
-                options.repeats.or(own).or(base.repeats).unwrap_or(1)
-            }
+        let context = CellContext {
+            study: self,
+            base: &base,
+            options,
+            systems: &systems,
+            search,
+            bare: &bare,
+            sought: &sought,
+            seed,
+            rounds: compare.as_ref().is_some_and(|c| c.precision.is_some()),
         };
-        // Beside other workloads a search is made once by default: its interval shows what repeats
-        // would.
-        let once = |own: Option<u32>| own.unwrap_or(1);
-        let beside = sought.len() < base.workload.len();
-        let mut trials: Vec<PlannedTrial> = Vec::with_capacity(cells.len());
-        let mut held = Vec::new();
-        let mut all_notes = BTreeSet::new();
+        let mut planned = CellTrials::default();
         for (cell, loads) in cells.iter().zip(&loads) {
-            let tree = self.of_cell(cell, &bare)?;
-            let file = self.decode(&tree)?;
-            let mut found = Vec::new();
-            let mut notes = Vec::new();
-            let mut traces = Traces::new(&file.trace, &self.folder);
-            let parts = (&file.phases, &file.client, &file.testbed);
-            resolve::check_parts(parts, &mut Clashes::new(&[], &mut found));
-            let variants = file.variants();
-            let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
-            for index in cell.workloads.iter().copied() {
-                let workload = &file.workload[index];
-                let seeks = sought.contains(&index);
-                let crossed = if seeks && beside {
-                    crossed(workload, &systems, &variants, once)
-                } else {
-                    crossed(workload, &systems, &variants, repeats)
-                };
-                let crossed = match crossed {
-                    Ok(crossed) => crossed,
-                    Err(why) => {
-                        notes.push(why);
-                        continue;
-                    }
-                };
-                let own = (&workload.phases, &workload.client, &workload.testbed);
-                let place = ["workload", &index.to_string()];
-                resolve::check_parts(own, &mut Clashes::new(&place, &mut found));
-                resolve::check_bed(&file, index, &mut found);
-                let searched = search.filter(|_| seeks);
-                window::check_of(&file.phases, workload, index, searched, &mut found);
-                let pacing = workload.client(&file.client).pacing_within;
-                notes.extend(pacing.map(|span| {
-                    format!(
-                        "scheduled messages leave up to {span} after they are due (pacing-within): latency \
-                         from the intended time contains that; latency from the actual send stands beside it"
-                    )
-                }));
-                let seed = seed.wrapping_add(index as u64);
-                let said = (&mut found, &mut notes);
-                let mut resolved =
-                    resolve::workload(workload, index, &file.phases, seed, &mut traces, said);
-                let measure = workload
-                    .phases
-                    .measure
-                    .as_ref()
-                    .or(file.phases.measure.as_ref());
-                if seeks && measure.is_none() {
-                    resolved.phases.measure = Until::Time(search::SHORT);
-                    resolved.stretch_curves();
-                }
-                if !seeks && !loads.contains_key(&index) && resolved.is_silent() {
-                    let seconds = |until: &Until| until.latest() as f64 / SECOND as f64;
-                    let phases = &resolved.phases;
-                    notes.push(format!(
-                        "{}: no message falls due within the measurement of {} s, after {} s of warm-up: nothing would be \
-                         measured; a longer measure or a higher rate has some",
-                        resolved.name,
-                        seconds(&phases.measure),
-                        seconds(&phases.warm_up),
-                    ));
-                }
-                workloads.push((index, crossed, resolved.into()));
-            }
-            // Several workloads may have the same windows.
-            let mut told = BTreeSet::new();
-            found.retain(|clash| told.insert((clash.path.clone(), clash.message.clone())));
-            found.splice(0..0, traces.found.drain(..));
-            held.append(&mut traces.open);
-            all_notes.extend(std::mem::take(&mut traces.notes));
-            if !found.is_empty() {
-                return Err(self.clashed(&tree, &found));
-            }
-            all_notes.extend(notes);
-            for (nth, crossed, workload) in &workloads {
-                let more = crossed.trials().saturating_add(trials.len() as u64);
-                if more > MAX_TRIALS as u64 {
-                    return Err(self.too_many(*nth, &file.workload[*nth], &base, options));
-                }
-                let topology = file.workload[*nth].topology.merge_over(&file.topology);
-                let asked = topology.brokers;
-                let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
-                let counts = crossed.systems.iter().map(|system| brokers(system));
-                let over = placing::first_unplaceable(workload, counts, &topology)
-                    .map_err(|clash| self.clashed(&tree, &[clash.of_workload(&file, *nth)]))?;
-                all_notes.extend(placing::crossings(over.values()));
-                let placed = |system: &str| {
-                    let count = brokers(system);
-                    (count, &over[&count])
-                };
-                let load = loads.get(nth);
-                add_trials(&file, (*nth, load), cell, crossed, placed, &mut trials);
-            }
+            planned.add(&context, cell, loads)?;
         }
+        let rounds = context.rounds;
+        let CellTrials {
+            mut trials,
+            traces: mut held,
+            notes: mut all_notes,
+        } = planned;
         self.check_shares(&trials)?;
         let mut found = Vec::new();
         let recordings = resolve::recordings(&base, &self.folder, &mut found);
@@ -178,14 +88,7 @@ impl Study {
             return Err(self.clashed(&self.tree, &found));
         }
         if trials.is_empty() {
-            let left_out: Vec<String> = all_notes.into_iter().collect();
-            let message = format!("nothing is left to run: {}", left_out.join("; "));
-            return Err(InvalidInput::single(self.problem(
-                &self.tree,
-                &["workload"],
-                message,
-                None,
-            )));
+            return Err(self.nothing_left(all_notes));
         }
         let order = if rounds {
             TrialOrder::Listed
@@ -199,10 +102,7 @@ impl Study {
         }
         in_order(&mut trials, order, seed);
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let resolved = toml::to_string(&base).map_err(|error| {
-            let message = format!("cannot be stored as TOML: {error}");
-            InvalidInput::plain(&base.name, message, None)
-        })?;
+        let resolved = as_toml(&base)?;
         Ok(Plan {
             name: base.name,
             question: base.question,
@@ -221,6 +121,13 @@ impl Study {
             compare,
             traces: held,
         })
+    }
+
+    /// That every workload is left out, with the reasons.
+    fn nothing_left(&self, notes: BTreeSet<String>) -> InvalidInput {
+        let left_out: Vec<String> = notes.into_iter().collect();
+        let message = format!("nothing is left to run: {}", left_out.join("; "));
+        InvalidInput::single(self.problem(&self.tree, &["workload"], message, None))
     }
 
     /// The tree of a cell.
@@ -321,6 +228,14 @@ impl Study {
         }
         unique
     }
+}
+
+/// A study as it is stored beside its results.
+fn as_toml(base: &StudyFile) -> Result<String, InvalidInput> {
+    toml::to_string(base).map_err(|error| {
+        let message = format!("cannot be stored as TOML: {error}");
+        InvalidInput::plain(&base.name, message, None)
+    })
 }
 
 /// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within each.

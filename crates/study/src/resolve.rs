@@ -266,6 +266,7 @@ fn flow(
     if ping_pong && subscribers.is_empty() {
         clashes.add("exchange", "ping-pong needs a subscriber to answer");
     }
+    topics::check_zipf(file, &publishers, clashes);
     if file.answered_by.is_some() && !ping_pong {
         clashes.add("answered-by", "only questions of a ping-pong are answered");
     }
@@ -331,6 +332,8 @@ fn flow(
         },
         answered_by_last: file.answered_by == Some(AnsweredByFile::Last),
         window: file.window,
+        topic_zipf: file.topic_zipf,
+        subscribers_take: slow::time_for_all(file, clashes),
         presence,
         settings: 0,
     }

@@ -44,6 +44,16 @@ pub enum PlacementError {
         /// Brokers that they are on.
         brokers: usize,
     },
+    /// A publisher uses its topics by popularity.
+    #[error(
+        "flow `{flow}`: the topics of publisher `{device}` live on several brokers and are not equally popular: its messages \
+         cannot be dealt out to that many connections"
+    )]
+    Popular {
+        flow: String,
+        /// The publisher's device.
+        device: String,
+    },
     /// A recorded device sends on topics of several brokers.
     #[error(
         "flow `{flow}` replays a trace, and the topics of publisher `{device}` live on several \
@@ -88,7 +98,9 @@ impl PlacementError {
                 "give each publisher one topic, or a number of topics that is a multiple of brokers"
                     .into()
             }
-            PlacementError::Recorded { .. } => "give each publisher one topic".into(),
+            PlacementError::Recorded { .. } | PlacementError::Popular { .. } => {
+                "give each publisher one topic".into()
+            }
             PlacementError::PingPong(_) => "give the flow one topic, or use one broker".into(),
             PlacementError::Will(_) => "use one broker".into(),
         }
@@ -347,6 +359,13 @@ fn faithful(workload: &Workload, flow: &Flow, parts: &Parts) -> Result<(), Place
         if brokers.len() > 1 {
             return Err(PlacementError::PingPong(flow.name.clone()));
         }
+    }
+    let divided = parts.publishers.iter().position(|parts| parts.len() > 1);
+    if let Some(nth) = divided.filter(|_| flow.topic_zipf.is_some()) {
+        return Err(PlacementError::Popular {
+            flow: flow.name.clone(),
+            device: device(nth),
+        });
     }
     if flow.arrivals.is_flat_out() {
         return Ok(());

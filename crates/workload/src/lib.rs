@@ -15,6 +15,7 @@ pub mod identity;
 mod late;
 pub mod mark;
 mod model;
+mod popularity;
 pub mod presence;
 pub mod schedule;
 mod seeds;
@@ -36,6 +37,7 @@ pub use model::{
     Arrivals, Device, Exchange, Flow, LastWill, Phases, Publisher, Replay, ReplayMode, Sizes,
     Subscriber, Until, Window, Workload,
 };
+pub use popularity::MOST_TOPIC_ZIPF;
 pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};

@@ -144,6 +144,14 @@ pub struct Flow {
     /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
     /// absent: the engine's own bound where the system has no back-pressure, else none.
     pub window: Option<u32>,
+    /// The exponent of Zipf's law for how often a publisher uses each of its topics: the k-th in proportion to 1/k^s, drawn for
+    /// each message. Absent: in turn.
+    #[serde(default)]
+    pub topic_zipf: Option<f64>,
+    /// Time that the application of each of its subscribers takes for a message, ns, above 0: until then it takes no other, in
+    /// warm-up, measurement and drain. Absent: none to speak of. A slow subscriber has its own.
+    #[serde(default)]
+    pub subscribers_take: Option<Nanos>,
     /// When its devices are connected; absent: throughout.
     #[serde(default)]
     pub presence: Option<Box<Presence>>,
@@ -176,7 +184,7 @@ impl Flow {
 pub struct Publisher {
     /// Index into [`Workload::devices`].
     pub device: u32,
-    /// Concrete topics, used in turn; at least one.
+    /// Concrete topics, used in turn, or as [`Flow::topic_zipf`] has it; at least one.
     pub topics: Vec<String>,
 }
 

@@ -16,6 +16,7 @@ use crate::curve::RateCurve;
 use crate::draws::Draws;
 use crate::model::{Arrivals, Flow, Sizes};
 pub use crate::model::{Replay, ReplayMode};
+use crate::popularity::{MOST_TOPIC_ZIPF, Popularity};
 use crate::trace::TraceError;
 use crate::units::{BURST_SLOT, Nanos};
 pub(crate) use curve::CurvePace;
@@ -62,6 +63,14 @@ pub enum ScheduleError {
     /// A rate over time of which nothing follows.
     #[error("its rate over time sends nothing, or is too fast or too long to be kept exactly")]
     Curve,
+    /// Topics whose popularity is none.
+    #[error(
+        "the exponent of the popularity of topics is {0}; it must be from 0 to {MOST_TOPIC_ZIPF}"
+    )]
+    Popularity(f64),
+    /// Topics of a recording are those that were recorded.
+    #[error("a trace has its own topics: it cannot be replayed by their popularity")]
+    RecordedTopics,
     /// A speed that is not above zero.
     #[error("a trace cannot be replayed at {0} times its speed; the speed must be above 0")]
     Speed(f64),
@@ -77,6 +86,7 @@ pub struct Schedule {
     shard: Shard,
     /// Topics of each publisher of the shard.
     topics: Box<[u32]>,
+    popularity: Popularity,
     sizes: SizeModel,
     /// Messages due at or after this are not sent.
     end: Nanos,
@@ -294,6 +304,14 @@ impl Schedule {
         if flow.size == Sizes::Recorded && !matches!(flow.arrivals, Arrivals::Replay(_)) {
             return Err(ScheduleError::RecordedSizesWithoutTrace);
         }
+        if let Some(exponent) = flow.topic_zipf {
+            if !(0.0..=MOST_TOPIC_ZIPF).contains(&exponent) {
+                return Err(ScheduleError::Popularity(exponent));
+            }
+            if matches!(flow.arrivals, Arrivals::Replay(_)) {
+                return Err(ScheduleError::RecordedTopics);
+            }
+        }
         let source = if shard.is_empty() {
             ScheduleSource::Nothing
         } else {
@@ -302,6 +320,7 @@ impl Schedule {
         Ok(Schedule {
             seed,
             shard,
+            popularity: Popularity::new(flow.topic_zipf, topics.iter().copied()),
             topics: topics.into(),
             sizes,
             end: flow.active_for.unwrap_or(Nanos::MAX),
@@ -343,11 +362,7 @@ impl Schedule {
         Due {
             at,
             publisher,
-            topic: if topics == 1 {
-                0
-            } else {
-                (nth % u64::from(topics)) as u32
-            },
+            topic: self.popularity.topic(self.seed, publisher, nth, topics),
             size: self.sizes.bytes_of(self.seed, publisher, nth),
             content: None,
         }

@@ -2,6 +2,7 @@
 
 use crate::audience::Audience;
 use crate::model::{Arrivals, Exchange, Flow, Sizes, Workload};
+use crate::popularity::shares;
 use crate::schedule::Schedule;
 use crate::units::{Nanos, SECOND};
 
@@ -91,13 +92,16 @@ fn mean_size(sizes: &Sizes) -> Option<f64> {
     })
 }
 
-/// Deliveries of a message, mean over the topics of each publisher and over publishers, which take turns.
+/// Deliveries of a message, mean over the topics of each publisher, as often as it uses them, and over publishers, which take
+/// turns.
 fn mean_fan_out(flow: &Flow, number: u32, audience: &Audience) -> f64 {
     let each = (0..).zip(&flow.publishers).map(|(p, publisher)| {
         let first = audience.first_stream(number, p);
         let topics = publisher.topics.len() as u32;
-        let all = (first..first + topics).map(|stream| f64::from(audience.listeners(stream)));
-        all.sum::<f64>() / f64::from(topics.max(1))
+        let shares = shares(flow.topic_zipf, topics);
+        let all = (first..).zip(shares);
+        all.map(|(stream, share)| f64::from(audience.listeners(stream)) * share)
+            .sum::<f64>()
     });
     each.sum::<f64>() / flow.publishers.len() as f64
 }

@@ -119,6 +119,8 @@ fn smart_meters() {
         active_for: Some(300 * SECOND),
         exchange: Exchange::OneWay,
         window: None,
+        topic_zipf: None,
+        subscribers_take: None,
         answered_by_last: false,
         presence: None,
         settings: 0,

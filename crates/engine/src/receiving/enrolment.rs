@@ -61,6 +61,7 @@ impl Enrolment {
             parties: entitlements.remove(device).unwrap_or_default().into(),
             responds: brief.responds(*device),
             takes: brief.takes(*device),
+            slow: brief.is_slow(*device),
             late: brief.late(*device).is_some(),
             ..ReceivingClient::default()
         };

@@ -207,7 +207,7 @@ impl Receiving {
             let passed_over = self.ledger.close(account, header.sequence, || true);
             let receiver = &self.clients[client.0 as usize];
             let (back_at, absences) = (receiver.back_at.min(self.now), receiver.absences);
-            let (is_slow, is_late) = (receiver.takes.is_some(), receiver.late);
+            let (is_slow, is_late) = (receiver.slow, receiver.late);
             let entry = self.ledger.open(account, || true);
             let seen = entry.map_or(0, |entry| self.ledger.entry(entry).absences);
             let stream = (party, flow as u32, header.stream);
@@ -322,6 +322,9 @@ impl Events for Receiving {
         self.received += 1;
         if self.any_apart && self.delivered_apart(client, &delivery) {
             return;
+        }
+        if self.any_paced {
+            self.note_taken(client, &delivery);
         }
         let lowered = std::mem::take(&mut self.lowered);
         let header_apart = self.header_apart.take();

@@ -34,7 +34,7 @@ impl Receiving {
     /// Takes in a delivery to a slow or a late subscriber; false if the client is neither.
     pub(super) fn delivered_apart(&mut self, client: ClientId, delivery: &Delivery<'_>) -> bool {
         let receiver = &self.clients[client.0 as usize];
-        if receiver.takes.is_some() {
+        if receiver.slow {
             self.delivered_to_slow(client, delivery);
         } else if receiver.late {
             self.delivered_to_late(client, delivery);

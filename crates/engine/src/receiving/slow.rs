@@ -91,7 +91,25 @@ impl Receiving {
         }
     }
 
-    /// Time that a client's application takes for each message; `None` if it is not slow.
+    /// Notes that a client has taken a message, where its application takes its time and it is not slow.
+    #[cold]
+    pub(super) fn note_taken(&mut self, client: ClientId, delivery: &Delivery<'_>) {
+        if self.takes(client).is_none() {
+            return;
+        }
+        let own = self.own_header(self.header_apart.as_ref(), delivery.payload);
+        let takes_time =
+            own.is_some_and(|(header, _)| matches!(header.kind, Kind::WarmUp | Kind::Measured));
+        let at = self.epoch + self.now;
+        self.slow.delivered.push((client, at, takes_time));
+    }
+
+    /// Whether what comes to a client is told apart because it is slow.
+    pub fn is_slow(&self, client: ClientId) -> bool {
+        self.clients[client.0 as usize].slow
+    }
+
+    /// Time that a client's application takes for each message; `None` if it does not take its time.
     pub fn takes(&self, client: ClientId) -> Option<Nanos> {
         self.clients[client.0 as usize].takes
     }

@@ -342,7 +342,7 @@ impl Worker {
         self.lost += u64::from(lost);
         if lost {
             // A slow subscriber that is thrown out is told apart: the system goes on.
-            if self.receiving.takes(client).is_some() {
+            if self.receiving.is_slow(client) {
                 self.receiving.slow_disconnected(client);
             } else {
                 self.connections.note_loss(now);
@@ -397,7 +397,7 @@ impl Worker {
             self.up += 1;
             self.turned_away.connected(self.up);
         } else {
-            let is_slow = self.receiving.takes(client).is_some();
+            let is_slow = self.receiving.is_slow(client);
             let comes_back = !self.presences.is_returning(client) && !self.late.is_asking(client);
             if comes_back && !is_slow {
                 self.connections.note_return(read.max(self.context.epoch));

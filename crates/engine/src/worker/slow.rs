@@ -1,4 +1,4 @@
-//! Subscribers whose applications are slow: as long as the measurement lasts, each is handed one message at a time.
+//! Subscribers whose applications take their time: each is handed one message at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,40 +7,57 @@ use pubgauge_driver::{ClientId, Nanos};
 use rustc_hash::FxHashMap;
 
 use super::{ClientState, Worker};
+use crate::timetable::Timetable;
 
-/// The slow subscribers of a worker.
+/// The subscribers of a worker whose applications take their time.
 pub(super) struct SlowClients {
-    phase: SlowPhase,
+    /// From when to when each of them is handed one message at a time.
+    paced: PacedPhase,
     /// When those who are busy are free, by time. An entry counts if it is that of `busy`.
     free_at: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Until when each is busy, by client.
     busy: FxHashMap<u32, Nanos>,
     /// Those who wait for a message: since when, and since when their fleet knows.
     waiting: FxHashMap<u32, (Nanos, Nanos)>,
+    /// For how long each has been busy within the measurement, by client.
+    busy_for: FxHashMap<u32, Nanos>,
 }
 
+/// Who is handed one message at a time. Those of a flow whose subscribers all take their time are from the warm-up on, to the end
+/// of the trial; slow ones are while the measurement lasts, and are told apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SlowPhase {
-    /// There is nobody slow, or nobody any more.
+enum PacedPhase {
+    /// There is nobody who takes time.
     Nobody,
-    /// The measurement has not begun.
+    /// Traffic has not begun.
     Before,
-    Measuring,
+    /// Those of a flow that takes its time, in the warm-up.
+    WarmUp,
+    /// These and slow ones.
+    Measurement,
+    /// Those of a flow that takes its time, after the measurement.
+    Drain,
 }
 
 impl SlowClients {
-    /// Nobody is busy yet. `any`: whether the worker has slow subscribers at all.
+    /// Nobody is busy yet. `any`: whether an application of a worker's clients takes its time at all.
     pub fn new(any: bool) -> SlowClients {
         SlowClients {
-            phase: if any {
-                SlowPhase::Before
+            paced: if any {
+                PacedPhase::Before
             } else {
-                SlowPhase::Nobody
+                PacedPhase::Nobody
             },
             free_at: BinaryHeap::new(),
             busy: FxHashMap::default(),
             waiting: FxHashMap::default(),
+            busy_for: FxHashMap::default(),
         }
+    }
+
+    /// The longest time for which one of those who are not slow was busy within the measurement; `None` without any.
+    pub fn busiest(&self) -> Option<Nanos> {
+        self.busy_for.values().max().copied()
     }
 
     fn set_busy(&mut self, client: u32, until: Nanos) {
@@ -61,37 +78,64 @@ impl SlowClients {
         }
         None
     }
+
+    /// Nothing is awaited of a client, nor is it busy.
+    fn forget(&mut self, client: u32) {
+        self.busy.remove(&client);
+        self.waiting.remove(&client);
+    }
 }
 
 impl Worker {
     /// Lets those who are free take their next message. Returns when to look again.
     pub(super) fn pace_slow(&mut self, now: Nanos) -> Nanos {
-        let Some(table) = self.table.filter(|_| self.slow.phase != SlowPhase::Nobody) else {
+        let Some(table) = self.table.filter(|_| self.slow.paced != PacedPhase::Nobody) else {
             return Nanos::MAX;
         };
-        if now >= table.end {
-            // All that is kept for them comes now, and what does not come never will.
-            self.slow = SlowClients::new(false);
-            self.each_slow(|worker, client| worker.take_at_most(client, None));
-            return Nanos::MAX;
-        }
-        if now < table.measure {
-            return table.measure;
-        }
-        if self.slow.phase == SlowPhase::Before {
-            self.slow.phase = SlowPhase::Measuring;
-            self.each_slow(|worker, client| worker.let_take(client, table.measure, now));
-        }
+        let next_phase = self.change_pace(&table, now);
         while let Some((client, since)) = self.slow.next_free(now) {
             self.let_take(ClientId(client), since, now);
         }
         let next = self.slow.free_at.peek();
-        next.map_or(table.end, |Reverse((at, _))| table.end.min(*at))
+        next.map_or(next_phase, |Reverse((at, _))| next_phase.min(*at))
     }
 
-    fn each_slow(&mut self, act: impl Fn(&mut Worker, ClientId)) {
+    /// Begins with those who are handed one message at a time from now on, and ends with those who are no longer. Returns when
+    /// that is next to be done.
+    fn change_pace(&mut self, table: &Timetable, now: Nanos) -> Nanos {
+        if self.slow.paced == PacedPhase::Before && now >= table.warm_up {
+            self.slow.paced = PacedPhase::WarmUp;
+            self.each_paced(false, |worker, client| {
+                worker.slow.busy_for.insert(client.0, 0);
+                worker.let_take(client, table.warm_up, now);
+            });
+        }
+        if self.slow.paced == PacedPhase::WarmUp && now >= table.measure {
+            self.slow.paced = PacedPhase::Measurement;
+            self.each_paced(true, |worker, client| {
+                worker.let_take(client, table.measure, now);
+            });
+        }
+        if self.slow.paced == PacedPhase::Measurement && now >= table.end {
+            self.slow.paced = PacedPhase::Drain;
+            // All that is kept for slow ones comes now, and what does not come never will.
+            self.each_paced(true, |worker, client| {
+                worker.slow.forget(client.0);
+                worker.take_at_most(client, None);
+            });
+        }
+        match self.slow.paced {
+            PacedPhase::Before => table.warm_up,
+            PacedPhase::WarmUp => table.measure,
+            PacedPhase::Measurement => table.end,
+            PacedPhase::Nobody | PacedPhase::Drain => Nanos::MAX,
+        }
+    }
+
+    /// Those whose applications take their time and that are slow, or are not.
+    fn each_paced(&mut self, slow: bool, act: impl Fn(&mut Worker, ClientId)) {
         for client in (0..self.clients.len() as u32).map(ClientId) {
-            if self.receiving.takes(client).is_some() {
+            if self.receiving.takes(client).is_some() && self.receiving.is_slow(client) == slow {
                 act(self, client);
             }
         }
@@ -113,14 +157,11 @@ impl Worker {
     /// Those who have just taken a message are busy with it.
     pub(super) fn note_taken(&mut self) {
         let mut taken = std::mem::take(&mut self.receiving.slow.delivered);
-        for (client, at, measured) in taken.drain(..) {
+        for (client, at, takes_time) in taken.drain(..) {
             let Some(takes) = self.receiving.takes(client) else {
                 continue;
             };
-            let takes = if measured { takes } else { 0 };
-            if self.slow.phase != SlowPhase::Measuring {
-                continue;
-            }
+            let takes = if takes_time { takes } else { 0 };
             let begun = match self.slow.waiting.remove(&client.0) {
                 // The worker was late to say so by as much: it has not made the application slower.
                 Some((since, told)) => since.max(at.saturating_sub(told - since)),
@@ -131,14 +172,30 @@ impl Worker {
                 },
             };
             self.slow.set_busy(client.0, begun + takes);
+            self.add_busy(client, begun, takes);
         }
         self.receiving.slow.delivered = taken;
     }
 
+    /// A client's application is busy from `begun` on: its time within the measurement counts, unless it is slow.
+    fn add_busy(&mut self, client: ClientId, begun: Nanos, takes: Nanos) {
+        let (Some(table), Some(busy_for)) = (self.table, self.slow.busy_for.get_mut(&client.0))
+        else {
+            return;
+        };
+        let until = (begun + takes).min(table.end);
+        *busy_for += until.saturating_sub(begun.max(table.measure));
+    }
+
     /// A client is connected again.
     pub(super) fn slow_came_back(&mut self, client: ClientId, now: Nanos) {
-        if self.slow.phase == SlowPhase::Measuring && self.receiving.takes(client).is_some() {
-            self.slow.busy.remove(&client.0);
+        let paced = match self.slow.paced {
+            PacedPhase::Nobody | PacedPhase::Before => false,
+            PacedPhase::Measurement => true,
+            PacedPhase::WarmUp | PacedPhase::Drain => !self.receiving.is_slow(client),
+        };
+        if paced && self.receiving.takes(client).is_some() {
+            self.slow.forget(client.0);
             self.let_take(client, now, now);
         }
     }

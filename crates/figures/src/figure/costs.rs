@@ -187,6 +187,13 @@ pub(super) static ENTRIES: &[CatalogueEntry] = &[
         "of the measurement in which the busiest subscribing worker ran on a processor",
     ),
     entry(
+        "applications-busy",
+        "worker_load.applications_busy",
+        SHARE,
+        of_whole_trial(|t| observed(t.worker_load.applications_busy?)),
+        "of the measurement in which the busiest subscriber's application was busy with messages, where they take their time (`subscribers-take`)",
+    ),
+    entry(
         "publishers-stalled",
         "worker_load.publishers_stalled",
         SHARE,

@@ -126,6 +126,8 @@ evidence! {
     MostRate: PerSecond,
     /// Share of the measurement for which the busiest thread of a side ran.
     RunningShare: Share,
+    /// Share of the measurement in which the busiest subscriber's application, which takes its time, was busy.
+    ApplicationsBusy: Share,
     /// Share of the measurement for which the busiest thread of a side ran or waited for a processor.
     RunningAndWaiting: Share,
     /// Share of the measurement for which a side waited for a processor.

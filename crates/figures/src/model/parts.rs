@@ -409,6 +409,10 @@ pub struct WorkerLoad {
     pub workers_kept_waiting: f64,
     /// The most that a worker waited for a processor within some 20 ms, ns: no single wait was longer.
     pub workers_longest_wait_ns: u64,
+    /// The application of a subscriber that was busy longest, of flows whose subscribers take their time for each message
+    /// (`subscribers-take`); absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applications_busy: Option<f64>,
     /// Publishing worker that was stalled longest: neither running nor waiting for a processor
     /// though its sleep was over, in stretches of 5 ms and more.
     pub publishers_stalled: f64,

@@ -92,6 +92,8 @@ pub enum Rule {
     PublisherFull,
     /// The subscribing side had no processor time left.
     SubscriberFull,
+    /// The application of a subscriber, which takes its time for each message as the study has it, was always busy.
+    ApplicationFull,
     /// A thread of the client's library had no processor time left.
     LibraryFull,
     /// The machine had no processor time left.
@@ -175,6 +177,9 @@ impl Rule {
             }
             Rule::SubscriberFull => {
                 "Subscribe from more workers or hosts: the system may carry more."
+            }
+            Rule::ApplicationFull => {
+                "Give the flow more subscribers that share its messages, or take the rate as that of such an application."
             }
             Rule::MachineFull => "Put clients and system on hosts of their own, or offer less.",
             Rule::QuotaFull => "Give the container more processor time.",

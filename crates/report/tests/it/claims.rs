@@ -182,6 +182,7 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         worker_load: WorkerLoad {
             publishers_running: 0.5,
             subscribers_running: 0.25,
+            applications_busy: Some(0.4),
             publishers_stalled: 0.01,
             subscribers_stalled: 0.01,
             machine_others: Some(0.3),

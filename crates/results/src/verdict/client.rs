@@ -18,8 +18,10 @@ use super::thresholds;
 pub(super) struct Load {
     /// The busiest publishing worker had no time left.
     pub publishers_full: bool,
-    /// The busiest subscribing worker had no time left.
+    /// The busiest subscribing worker, or a subscriber's application, had no time left.
     pub subscribers_full: bool,
+    /// For what share of the measurement the busiest subscriber's application was busy, where that left it no time.
+    busy_application: Option<f64>,
     /// Shares of the measurement for which the publishing worker that waited most was ready and waited for a processor;
     /// without what a host of a given size makes it wait at the end of its share.
     pub publishers_waiting: f64,
@@ -105,12 +107,16 @@ impl Load {
         let subscribers_waiting = waiting("subscriber", load.subscribers_waiting);
         let at_end = |role| host::at_end(trial, role);
         let (publishers_host, subscribers_host) = (at_end("publisher"), at_end("subscriber"));
+        let busy_application =
+            (load.applications_busy).filter(|busy| *busy >= thresholds::FLAT_OUT_RUNNING);
         let host_full = |host: &Option<AtEnd>| host.as_ref().is_some_and(|host| host.is_full);
         Load {
             publishers_full: full(load.publishers_running, publishers_waiting)
                 || host_full(&publishers_host),
             subscribers_full: full(load.subscribers_running, subscribers_waiting)
-                || host_full(&subscribers_host),
+                || host_full(&subscribers_host)
+                || busy_application.is_some(),
+            busy_application,
             publishers_waiting,
             subscribers_waiting,
             publishers_host,
@@ -159,6 +165,8 @@ impl Load {
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
         if let Some(host) = self.subscribers_host.as_ref().filter(|host| host.is_full) {
             Some(host.reason.text.clone())
+        } else if let Some(busy) = self.busy_application {
+            Some(describe_application(busy))
         } else if self.subscribers_full {
             Some(self.busy_subscriber(trial) + &self.share())
         } else {
@@ -206,6 +214,19 @@ impl Load {
         )
     }
 
+    /// That a subscriber's application, which takes its time, left itself none.
+    fn application_full(&self, growth: Option<&Growth>) -> Option<Reason> {
+        let (busy, limit) = (self.busy_application?, thresholds::FLAT_OUT_RUNNING);
+        let growth = growth.map_or(String::new(), |growth| format!("; {growth}"));
+        let text = format!(
+            "{} (limit {}): what it did not take in time is not the system's doing{growth}",
+            describe_application(busy),
+            percent(limit)
+        );
+        let reason = Reason::new(Rule::ApplicationFull, text);
+        Some(reason.limited(Evidence::ApplicationsBusy, busy, limit))
+    }
+
     fn running(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
         let load = &trial.worker_load;
         let (limit, share) = (percent(self.running_limit), self.share());
@@ -224,6 +245,9 @@ impl Load {
         let publishers = self.publishers_host.as_ref().filter(|_| system_kept_up);
         for host in publishers.into_iter().chain(&self.subscribers_host) {
             findings.add(host.status, host.reason.clone());
+        }
+        if let Some(reason) = self.application_full(growth) {
+            findings.blame_client(reason);
         }
         if trial.circumstances.system_in_client {
             // A library's work and the worker's own cannot be told apart by load. A full worker is
@@ -257,7 +281,8 @@ impl Load {
                 self.running_limit,
             ));
         }
-        if self.subscribers_full && self.subscribers_host.is_none() {
+        let by_worker = self.busy_application.is_none() && self.subscribers_host.is_none();
+        if self.subscribers_full && by_worker {
             let (busy, both) = (
                 self.busy_subscriber(trial),
                 percent(thresholds::FLAT_OUT_RUNNING),
@@ -395,6 +420,14 @@ impl Load {
             findings.add(self.publishers_blame(), reason);
         }
     }
+}
+
+/// How busy the busiest subscriber's application was.
+fn describe_application(share: f64) -> String {
+    format!(
+        "the application of a subscriber, which takes its time for each message (`subscribers-take`), was busy {} of the time",
+        percent(share)
+    )
 }
 
 /// Whether publishing workers were to gather messages for a span (`pacing-within`), and 99 % of the

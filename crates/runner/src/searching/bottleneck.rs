@@ -55,7 +55,8 @@ pub(super) fn gave_way(trial: &Trial, why: &[String], criteria: &[CriterionSpec]
         }
         Status::ClientBound => {
             let load = &trial.worker_load;
-            let most = load.publishers_running.max(load.subscribers_running);
+            let busy = load.applications_busy.unwrap_or(0.0);
+            let most = (load.publishers_running.max(load.subscribers_running)).max(busy);
             bottleneck(Bottleneck::Client, most, Unit::Share, why)
         }
         Status::Broken if trial.connections.made < trial.connections.planned => {

@@ -19,6 +19,9 @@ hold_for_seeds!(
     who_is_thrown_out_loses_all_that_follows,
     who_is_fast_enough_does_not_fall_behind,
     a_fast_subscriber_that_waits_for_a_slow_one_is_seen,
+    an_application_that_takes_its_time_is_the_limit,
+    an_application_that_has_time_left_is_not,
+    members_of_a_group_take_their_time_each,
 );
 
 /// A trial with slow subscribers, the first ones, and others.
@@ -242,6 +245,95 @@ fn a_fast_subscriber_that_waits_for_a_slow_one_is_seen(seeds: Range<u64>) {
         let latency = &run.trial.messages.latency_ns;
         let held_up = (MS + extra) as f64;
         within(latency.p99.unwrap() as f64, held_up, 0.002);
+    });
+}
+
+/// All subscribers of a flow take so long for each message.
+fn all_take(takes: Nanos, subscribers: u32, arrivals: Arrivals) -> Workload {
+    let mut workload = workload(1, subscribers, arrivals);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Time(2 * SECOND);
+    workload.phases.drain_within = 20 * SECOND;
+    workload.flows[0].subscribers_take = Some(takes);
+    workload
+}
+
+/// Three times as much is sent as an application takes, or as much as a window lets through: each takes as much as it can, and
+/// what waits for it is not the system's.
+fn an_application_that_takes_its_time_is_the_limit(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
+        let takes = (100 + 50 * (seed % 5)) * 1_000;
+        let each = 1e9 / takes as f64;
+        let floods = seed % 2 == 1;
+        let arrivals = if floods {
+            Arrivals::FlatOut
+        } else {
+            Arrivals::Periodic { per_s: 3.0 * each }
+        };
+        let mut workload = all_take(takes, 1 + (seed % 3) as u32, arrivals);
+        workload.flows[0].window = floods.then_some(200);
+        let subscribers = workload.flows[0].subscribers.len() as f64;
+        let behaviour = Behaviour {
+            publish_cost_ns: 200,
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::ClientBound, "application of a subscriber");
+        let messages = &run.trial.messages;
+        within(messages.delivered_msgs_per_s, subscribers * each, 0.005);
+        assert!(run.trial.worker_load.applications_busy.unwrap() > 0.999);
+        assert_eq!(run.trial.shortfall.lost, 0);
+        if !floods {
+            // What was kept is taken in the drain, one at a time.
+            let drained = messages.published as f64 / each - 2.0;
+            assert!(run.trial.drain.seconds > 0.95 * drained, "seed {seed}");
+        }
+    });
+}
+
+fn an_application_that_has_time_left_is_not(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
+        let takes = (100 + 50 * (seed % 5)) * 1_000;
+        let share = 0.2 + 0.1 * (seed % 6) as f64;
+        let per_s = share * 1e9 / takes as f64;
+        let workload = all_take(takes, 2, Arrivals::Periodic { per_s });
+        let behaviour = Behaviour {
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::Valid, "");
+        let busy = run.trial.worker_load.applications_busy.unwrap();
+        within(busy, share, 0.01);
+        let latest = run.trial.messages.latency_ns.max.unwrap();
+        assert!(latest <= MS + 2_000, "seed {seed}: {latest}");
+    });
+}
+
+fn members_of_a_group_take_their_time_each(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
+        let takes = (100 + 50 * (seed % 5)) * 1_000;
+        let members = 2 + (seed % 3) as u32;
+        let per_s = 2.0 * f64::from(members) * 1e9 / takes as f64;
+        let mut workload = all_take(takes, members, Arrivals::Periodic { per_s });
+        for subscriber in &mut workload.flows[0].subscribers {
+            subscriber.group = Some("g".into());
+        }
+        let behaviour = Behaviour {
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::ClientBound, "application of a subscriber");
+        let delivered = run.trial.messages.delivered_msgs_per_s;
+        within(delivered, f64::from(members) * 1e9 / takes as f64, 0.005);
     });
 }
 

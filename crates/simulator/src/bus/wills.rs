@@ -4,7 +4,8 @@ use pubgauge_driver::Will;
 use pubgauge_driver::clock::Nanos;
 use pubgauge_driver::topic::TopicMatch;
 
-use super::{Bus, BusContent, Inner, chance, draw_delay};
+use super::draws::{chance, draw_delay};
+use super::{Bus, BusContent, Inner};
 
 /// Whose will a delivery is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::payload::PayloadFile;
 use super::presence::PresenceFile;
 use super::rate::RateFile;
 use super::search::OrFind;
-use super::slow::SlowFile;
+use super::slow::{SlowFile, TakesFile};
 
 /// One traffic relation: who sends what to whom, how big, when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,9 @@ pub struct FlowFile {
     pub topics: Option<u32>,
     /// Topic, or template such as "site/{subsystem}/{device}".
     pub topic: Option<String>,
+    /// Exponent of Zipf's law for how often a publisher uses each of its topics, 0 to 10: the k-th in proportion to 1/k^s. In turn
+    /// if absent.
+    pub topic_zipf: Option<f64>,
     /// Values of each `{name}` of the template: a number, or a list of names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dimensions: BTreeMap<String, Dimension>,
@@ -85,6 +88,10 @@ pub struct FlowFile {
     pub presence: Option<PresenceFile>,
     /// Subscribers whose applications are slow; none if absent.
     pub slow: Option<SlowFile>,
+    /// Time that the application of each subscriber takes for a message before it takes the next, such as "80us", or the
+    /// most that each takes in a time, such as "12k/s"; none to speak of if absent. Unlike those of `slow`, what these get is
+    /// in all figures.
+    pub subscribers_take: Option<TakesFile>,
     /// Subscribers that subscribe within the measurement; none if absent.
     pub late: Option<LateFile>,
     /// Messages of a flat-out flow that may be under way at once.

@@ -5,7 +5,7 @@ use pubgauge_workload::{Nanos, SECOND, Subscriber};
 
 use super::presence::FlowKind;
 use crate::clash::Clashes;
-use crate::file::{SlowFile, TakesFile};
+use crate::file::{FlowFile, SlowFile, TakesFile};
 
 /// Marks those of a flow's subscribers that are slow.
 pub(super) fn mark(
@@ -16,7 +16,7 @@ pub(super) fn mark(
 ) {
     let all = subscribers.len() as u32;
     let mut below = clashes.below(&["slow"]);
-    let takes = takes(file, &mut below);
+    let takes = time_for_each(file.takes, "takes", &mut below);
     let count = file.subscribers.count_among(all);
     if count == 0 {
         below.add(
@@ -53,22 +53,28 @@ pub(super) fn mark(
     }
 }
 
-fn takes(file: &SlowFile, below: &mut Clashes<'_>) -> Option<Nanos> {
-    let takes = match file.takes {
+/// The time that the application of each of a flow's subscribers takes for a message, where it takes some.
+pub(super) fn time_for_all(file: &FlowFile, clashes: &mut Clashes<'_>) -> Option<Nanos> {
+    time_for_each(file.subscribers_take?, "subscribers-take", clashes)
+}
+
+/// The time that an application takes for each message, as `key` has it; `None` if that is none, which is then a clash.
+fn time_for_each(written: TakesFile, key: &str, clashes: &mut Clashes<'_>) -> Option<Nanos> {
+    let takes = match written {
         TakesFile::Time(span) => span.0,
         TakesFile::Rate(Rate::All(per_s)) => (SECOND as f64 / per_s).round() as Nanos,
         TakesFile::Rate(Rate::Each(_) | Rate::Max) => {
-            below.add(
-                "takes",
+            clashes.add(
+                key,
                 "expected the rate of one subscriber, such as \"200/s\", or a time for each message, such as \"5ms\"",
             );
             return None;
         }
     };
     if takes == 0 {
-        below.add(
-            "takes",
-            "a slow subscriber takes some time for each message, such as \"5ms\"",
+        clashes.add(
+            key,
+            "expected some time for each message, such as \"5ms\"; leave it out where it takes none",
         );
         return None;
     }

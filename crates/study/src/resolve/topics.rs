@@ -3,10 +3,10 @@
 mod shared;
 
 use pubgauge_quantities::spelling::did_you_mean;
-use pubgauge_workload::Trace;
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
 use pubgauge_workload::trace::Outlets;
+use pubgauge_workload::{MOST_TOPIC_ZIPF, Publisher, Trace};
 
 use crate::clash::Clashes;
 use crate::file::{Dimension, FlowFile, FlowPattern};
@@ -412,6 +412,29 @@ impl Template {
             }
         }
         filled
+    }
+}
+
+/// Checks that the popularity of a flow's topics can be as it is written.
+pub(super) fn check_zipf(file: &FlowFile, publishers: &[Publisher], clashes: &mut Clashes<'_>) {
+    let Some(exponent) = file.topic_zipf else {
+        return;
+    };
+    if !(0.0..=MOST_TOPIC_ZIPF).contains(&exponent) {
+        let message =
+            format!("{exponent} is no exponent; it may be from 0 (all alike) to {MOST_TOPIC_ZIPF}");
+        clashes.add("topic-zipf", message);
+    } else if file.replay.is_some() {
+        clashes.add("topic-zipf", "a replay has the topics of its trace");
+    } else if publishers
+        .iter()
+        .all(|publisher| publisher.topics.len() < 2)
+    {
+        clashes.hinted(
+            "topic-zipf",
+            "each publisher has one topic: there is none to prefer",
+            Some("give the flow more topics than publishers".into()),
+        );
     }
 }
 

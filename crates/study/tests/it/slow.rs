@@ -65,7 +65,7 @@ fn who_cannot_be_slow_is_refused_where_it_is_written() {
         (
             format!("rate = \"1/s\"\nsubscribers = 3\n{}", slow("1", "\"0ms\"")),
             ":8:",
-            "takes some time",
+            "expected some time",
         ),
         (
             format!(

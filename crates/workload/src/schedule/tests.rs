@@ -313,3 +313,31 @@ proptest! {
         prop_assert_ne!(dues, take(seed.wrapping_add(1)));
     }
 }
+
+/// Whoever sends a publisher's messages, and however many do, each has the topic that it has with one worker.
+#[test]
+fn popular_topics_are_those_of_the_whole_flow() {
+    let topics = (0..4)
+        .map(|p| (0..10).map(|t| format!("{p}/{t}")).collect())
+        .collect();
+    let flow = Flow {
+        arrivals: Arrivals::Periodic { per_s: 1_000.0 },
+        topic_zipf: Some(1.0),
+        ..flow(topics, vec![])
+    };
+    let whole = until(Schedule::new(&flow, 0..4, 9), 20 * SECOND);
+    let mut parts = until(Schedule::new(&flow, 0..1, 9), 20 * SECOND);
+    parts.extend(until(Schedule::new(&flow, 1..4, 9), 20 * SECOND));
+    parts.sort_by_key(|due| (due.at, due.publisher));
+    assert_eq!(whole, parts);
+    // 1 of 1 + 1/2 + ... + 1/10 = 2.929: 34 in a hundred.
+    let first = whole.iter().filter(|due| due.topic == 0).count();
+    assert!((6_500..=7_160).contains(&first), "{first}");
+    let refused = |change: fn(&mut Flow)| {
+        let mut flow = flow.clone();
+        change(&mut flow);
+        Schedule::try_new(&flow, 0..4, 1).err().unwrap().to_string()
+    };
+    assert!(refused(|flow| flow.topic_zipf = Some(-0.1)).contains("-0.1"));
+    assert!(refused(|flow| flow.topic_zipf = Some(f64::NAN)).contains("NaN"));
+}

@@ -27,7 +27,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 32] = [
+const PLANTS: [Plant; 33] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -139,6 +139,9 @@ const PLANTS: [Plant; 32] = [
     }),
     (Rule::SubscriberFull, |t| {
         t.worker_load.subscribers_running = 0.97
+    }),
+    (Rule::ApplicationFull, |t| {
+        t.worker_load.applications_busy = Some(0.99);
     }),
     (Rule::LibraryFull, |t| {
         t.circumstances.system_in_client = true;
