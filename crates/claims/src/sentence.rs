@@ -401,6 +401,9 @@ fn conditions(rule: &ClaimRule) -> String {
             rule.leave_out.join(" or ")
         ));
     }
+    if let Some(blocks) = rule.blocks {
+        words.push(format!("each measurement in {blocks} blocks"));
+    }
     if rule.paired {
         words.push("repeat by repeat".to_owned());
     }

@@ -434,6 +434,27 @@ mod tests {
         }
     }
 
+    /// Of messages that a system did not take, none is known to have been kept.
+    #[test]
+    fn nothing_is_lost_where_nothing_was_taken_is_no_finding() {
+        for (offered, published, lost) in [(10, 10, Some(0.0)), (10, 0, None), (0, 0, Some(0.0))] {
+            let trial = Trial {
+                messages: Messages {
+                    offered,
+                    published,
+                    ..Messages::default()
+                },
+                ..Trial::default()
+            };
+            let value = |name: &str| {
+                let figure = Figure::named(name).unwrap();
+                figure.value_in(&trial, None, None).ok()
+            };
+            assert_eq!(value("lost"), lost, "{published} of {offered}");
+            assert_eq!(value("loss-free").is_some(), lost.is_some());
+        }
+    }
+
     #[test]
     fn capabilities_are_counted_by_name() {
         let two = capabilities("supports multicast, pattern:point-to-point").unwrap();

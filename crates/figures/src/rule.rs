@@ -115,6 +115,9 @@ pub struct ClaimRule {
     pub filter: CellFilter,
     /// The axis whose values are the points.
     pub along: Option<String>,
+    /// In how many blocks of equal length the measurement of each trial is cut: these are the points then, of the axis [`BLOCK`], and
+    /// [`SPANS_OF_BLOCK`] spans of each block are its repeats. Absent: trials are whole.
+    pub blocks: Option<u32>,
     /// How judgements of points become one.
     pub points: Points,
     /// The sides that are judged. Without `against`, a judge of ratios takes each with the next: a chain.
@@ -141,6 +144,12 @@ pub struct ClaimRule {
 
 /// The figure of [`ClaimRule::axis`]: the largest value of the axis `along` that a system sustains.
 pub const SUSTAINED: &str = "sustained";
+
+/// The axis of the blocks that measurements are cut into.
+pub const BLOCK: &str = "block";
+
+/// How many spans of a block are taken for its repeats.
+pub const SPANS_OF_BLOCK: u32 = 5;
 
 /// The figure that is 1 in a trial that lost nothing, and 0 in others: over trials it is a share.
 pub const LOSS_FREE: &str = "loss-free";

@@ -6,8 +6,8 @@ mod sides;
 
 use pubgauge_figures::figure::Figure;
 use pubgauge_figures::rule::{
-    CellFilter, Claim, ClaimPart, ClaimRule, Judge, LOSS_FREE, Needs, Points, RuleGroup, SUSTAINED,
-    Side,
+    BLOCK, CellFilter, Claim, ClaimPart, ClaimRule, Judge, LOSS_FREE, Needs, Points, RuleGroup,
+    SUSTAINED, Side,
 };
 
 use self::figures::check_figure;
@@ -246,7 +246,11 @@ impl<'a> Above<'a> {
         };
         let rule = ClaimRule {
             figure: figure.clone(),
-            along: self.along.cloned(),
+            along: match file.blocks {
+                Some(_) => Some(BLOCK.to_owned()),
+                None => self.along.cloned(),
+            },
+            blocks: file.blocks,
             points: match file.at {
                 None | Some(PointsFile::Every) => Points::Every,
                 Some(PointsFile::Some) => Points::Some,
@@ -265,6 +269,7 @@ impl<'a> Above<'a> {
             margin: margin(file)?,
         };
         check(file, &rule)?;
+        check_blocks(file, &rule)?;
         let whole = Figure::in_window(figure).filter(|(figure, _)| !figure.of_flows());
         if let Some((figure, _)) = whole.filter(|_| names_a_flow(&rule)) {
             return Err(("where", of_whole_trials(figure)));
@@ -291,6 +296,41 @@ fn names_a_flow(rule: &ClaimRule) -> bool {
         .flat_map(|side| &side.alternatives)
         .chain([&rule.filter]);
     filters.any(|filter| filter.contains_key("flow"))
+}
+
+/// Checks that measurements can be cut into blocks as a rule has it.
+fn check_blocks(file: &RuleFile, rule: &ClaimRule) -> At<()> {
+    let Some(blocks) = rule.blocks else {
+        return Ok(());
+    };
+    let of_points = matches!(
+        rule.judge,
+        Judge::Value(_)
+            | Judge::Ratio(_)
+            | Judge::Difference(_)
+            | Judge::Equal(_)
+            | Judge::Rises(_)
+            | Judge::Falls(_)
+            | Judge::Flat(_)
+    );
+    let fault = if !(3..=100).contains(&blocks) {
+        ("blocks", "a measurement is cut into 3 to 100 blocks")
+    } else if file.along.is_some() {
+        ("along", "the blocks are the axis: leave `along` out")
+    } else if rule.figure.contains('/') || rule.figure == SUSTAINED {
+        (
+            "blocks",
+            "blocks have records of a series, such as \"delivered-rate\" or \"latency.p99\"",
+        )
+    } else if !of_points {
+        (
+            "blocks",
+            "blocks are judged by `value`, `ratio`, `difference`, `equal`, `rises`, `falls` or `flat`",
+        )
+    } else {
+        return Ok(());
+    };
+    Err((fault.0, fault.1.to_owned()))
 }
 
 /// Checks that a judge has the other keys that it needs.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pubgauge_figures::rule::{CellFilter, ClaimRule, Judge, SUSTAINED, range};
+use pubgauge_figures::rule::{CellFilter, ClaimRule, Judge, SPANS_OF_BLOCK, SUSTAINED, range};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
@@ -50,6 +50,9 @@ pub(super) fn points(
     rule: &ClaimRule,
     sides: &[&CellFilter],
 ) -> Vec<String> {
+    if let Some(blocks) = rule.blocks {
+        return (1..=blocks).map(|block| block.to_string()).collect();
+    }
     let Some(axis) = rule.axis() else {
         return vec![String::new()];
     };
@@ -106,11 +109,12 @@ impl Series {
         let filter = rule.cells(side);
         let each = |point: &String| {
             let mut filter = filter.clone();
-            if let Some(axis) = rule.axis() {
+            let block = rule.blocks.and_then(|_| point.parse().ok());
+            if let Some(axis) = rule.axis().filter(|_| block.is_none()) {
                 filter.insert(axis.clone(), vec![point.clone()]);
             }
-            let found =
-                measured(run, rule, &filter).map_err(|lack| lack.about(&name_at(&name, point)));
+            let found = measured(run, rule, &filter, block)
+                .map_err(|lack| lack.about(&name_at(&name, point)));
             (point.clone(), found)
         };
         let points = points.iter().map(each).collect();
@@ -222,11 +226,12 @@ impl Series {
     }
 }
 
-/// The one cell that a filter lets through: its trials that count, or its limit.
+/// The one cell that a filter lets through: its trials that count, or a block of each, from 1, or its limit.
 fn measured(
     run: &MeasuredRun<'_>,
     rule: &ClaimRule,
     filter: &CellFilter,
+    block: Option<u32>,
 ) -> Result<Measured, Lack> {
     if rule.figure == SUSTAINED {
         return sustained(run, rule, filter);
@@ -268,6 +273,9 @@ fn measured(
         Some([flow]) => Some(flow.as_str()),
         Some(_) => return Err("several flows fit; name one".into()),
     };
+    if let Some(block) = block {
+        return of_block(&kept, flow, rule, block);
+    }
     // One of several flows may have gained what another lost.
     let bounded = flow.is_none() && kept.len() < FEWEST && LEAST.contains(&&*rule.figure);
     if bounded {
@@ -315,6 +323,43 @@ fn of_repeats(
         Stretched::Whole => Ok(Measured::AtMost(values)),
         Stretched::InPart => Err(at_most()),
     }
+}
+
+/// The series of a rule in a block of each trial that counts, from 1: spans of the block are its repeats.
+fn of_block(
+    kept: &[&Observation<'_>],
+    flow: Option<&str>,
+    rule: &ClaimRule,
+    block: u32,
+) -> Result<Measured, Lack> {
+    let spans = rule.blocks.unwrap_or(1) * SPANS_OF_BLOCK;
+    let mut values = Vec::new();
+    for trial in kept {
+        let records = trial.figures.windows(flow, &rule.figure);
+        if records.is_empty() {
+            return Err(format!("{} is no series that was measured", rule.figure).into());
+        }
+        if records.len() < spans as usize {
+            let why = format!("{} records are too few for {spans} spans", records.len());
+            return Err(why.into());
+        }
+        let is_stretched = |value: &f64| trial.figures.is_stretched(&rule.figure, *value);
+        if records.iter().any(is_stretched) {
+            return Err(at_most());
+        }
+        let begins = |span: u32| records.len() * span as usize / spans as usize;
+        for nth in 0..SPANS_OF_BLOCK {
+            let span = (block - 1) * SPANS_OF_BLOCK + nth;
+            let records = &records[begins(span)..begins(span + 1)];
+            let mean = records.iter().sum::<f64>() / records.len() as f64;
+            values.push((trial.repeat * SPANS_OF_BLOCK + nth, mean));
+        }
+    }
+    Ok(Measured::Repeats {
+        values,
+        expected: 0.0,
+        windows: Vec::new(),
+    })
 }
 
 /// Whether the stops of a quota made times longer.

@@ -7,7 +7,7 @@ use planted::{World, above, claim, found, null, rule, seldom, tally};
 use pubgauge_claims::Finding;
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
 use pubgauge_claims::several::all_hold;
-use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Count, Judge, Points, Steps};
+use pubgauge_figures::rule::{BLOCK, Bounds, Claim, ClaimRule, Count, Judge, Points, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
 const ALL: [&str; 9] = [
@@ -594,4 +594,40 @@ fn shares_of_decided_points() {
     // Ties are out; fewer than six decided points say nothing.
     null(&share, won(4, 0));
     null(&share, won(0, 0));
+}
+
+/// One long trial stays as it is, or is disturbed in one of its ten blocks; of two, both count.
+#[test]
+fn blocks_of_a_long_trial() {
+    let flat = ClaimRule {
+        along: Some(BLOCK.to_owned()),
+        blocks: Some(10),
+        ..rule(&["a"], Judge::Flat(0.1))
+    };
+    let stays = |from: usize, to: usize, level: f64| {
+        move |w: &mut World| {
+            w.plant("a", "32B", 100.0, 0.0, 1);
+            let record = |record: usize| {
+                let level = if (from..to).contains(&record) {
+                    level
+                } else {
+                    1.0
+                };
+                100.0 * level * (1.0 + w.noise(0.05))
+            };
+            let records: Vec<f64> = (0..500).map(record).collect();
+            w.trials[0].figures.windows = records;
+        }
+    };
+    let claim = one(flat.clone());
+    found(Holds, &claim, stays(0, 0, 1.0));
+    found(DoesNotHold, &claim, stays(300, 350, 1.5));
+    found(DoesNotHold, &claim, stays(0, 50, 0.7));
+    let short = |w: &mut World| {
+        w.plant("a", "32B", 100.0, 0.0, 1);
+        w.trials[0].figures.windows = vec![1.0; 49];
+    };
+    found(CannotTell, &claim, short);
+    // A figure that is no series has no blocks.
+    found(CannotTell, &claim, |w| w.plant("a", "32B", 100.0, 0.0, 5));
 }

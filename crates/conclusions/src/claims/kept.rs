@@ -534,6 +534,7 @@ mod tests {
                 gap: false,
                 judge: pubgauge_figures::rule::Judge::Equal(0.1),
                 wide: false,
+                blocks: None,
                 paired: false,
                 margin: 0.0,
                 verdicts: Vec::new(),

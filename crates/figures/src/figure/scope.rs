@@ -17,11 +17,17 @@ pub(super) struct Scope<'a> {
     pub trial: Option<&'a Trial>,
 }
 
+/// The deliveries that were lost; `None` where messages were due and none was taken: there was nothing to lose.
+fn losses(messages: &Messages, lost: u64) -> Option<u64> {
+    let nothing_taken = messages.offered > 0 && messages.published == 0;
+    (!nothing_taken).then_some(lost)
+}
+
 impl<'a> From<&'a Trial> for Scope<'a> {
     fn from(trial: &'a Trial) -> Self {
         Scope {
             messages: &trial.messages,
-            lost: Some(trial.shortfall.lost),
+            lost: losses(&trial.messages, trial.shortfall.lost),
             under_way: Some(trial.shortfall.under_way),
             questions: trial.shortfall.questions,
             system_cpu_s: trial.system_cpu_s,
@@ -34,7 +40,7 @@ impl<'a> From<&'a FlowFigures> for Scope<'a> {
     fn from(flow: &'a FlowFigures) -> Self {
         Scope {
             messages: &flow.messages,
-            lost: Some(flow.shortfall.lost),
+            lost: losses(&flow.messages, flow.shortfall.lost),
             under_way: Some(flow.shortfall.under_way),
             questions: flow.shortfall.questions,
             system_cpu_s: None,

@@ -82,6 +82,9 @@ pub struct RuleFile {
     pub filter: BTreeMap<String, Values>,
     /// The axis whose values are the points.
     pub along: Option<String>,
+    /// In how many blocks of equal length the measurement of each trial is cut, 3 to 100: these are the points, and spans of each
+    /// are its repeats. Of series alone, such as "latency.p99" or "delivered-rate", with a judge of an axis.
+    pub blocks: Option<u32>,
     /// Verdicts of the trials that count; those of the claim if absent.
     pub verdicts: Option<Vec<String>>,
     /// Verdicts of which one trial takes its cell out of the rule, where the claim is not about such cells:

@@ -194,6 +194,7 @@ pub fn rule(sides: &[&str], judge: Judge) -> ClaimRule {
         gap: false,
         judge,
         wide: false,
+        blocks: None,
         paired: false,
         margin: 0.0,
         verdicts: Vec::new(),
