@@ -49,6 +49,16 @@ pub struct Reply {
     pub len: usize,
 }
 
+/// A delivery to a client whose application takes its time.
+pub struct Taken {
+    /// The client.
+    pub client: ClientId,
+    /// When it came, by the clock.
+    pub at: Nanos,
+    /// The application takes time for it: it is no sentinel, say.
+    pub takes_time: bool,
+}
+
 /// A change of a client, and when what came last before it was read, by the clock.
 pub type TimedChange = (Nanos, ClientId, Change);
 
@@ -139,7 +149,9 @@ pub struct Receiving {
     any_apart: bool,
     /// The applications of some that are not slow take their time.
     any_paced: bool,
-    pub(crate) slow: SlowLog,
+    slow: SlowLog,
+    /// Deliveries to clients whose applications take their time, since they were last paced.
+    pub taken: Vec<Taken>,
     late: LateLog,
     wills: HeardWills,
     /// Acknowledgements by client, where clients come and go.
@@ -281,6 +293,7 @@ impl Receiving {
             forgets: session != Some(Session::Durable),
             absences: AbsenceLog::default(),
             slow: SlowLog::default(),
+            taken: Vec::new(),
             late,
             wills: HeardWills::new(
                 devices
@@ -350,20 +363,19 @@ impl Receiving {
     }
 
     /// Sentinels that are sent at `from` (clock time) or later close streams: whatever was published
-    /// before one of them and has not come when it comes is passed over. Groups are left out, whose
-    /// members overtake each other.
+    /// before one of them and has not come when it comes is passed over. Members of a group overtake each other: a sentinel
+    /// that came to one of them tells that the system has come so far, and closes nothing.
     pub fn close_streams(&mut self, from: Nanos) {
         let from = from.saturating_sub(self.epoch);
         self.closing = true;
+        self.proven_apart.clear();
         let parties = self.brief.audience.parties.iter();
         let unheard: FxHashSet<u32> = (0..)
             .zip(parties)
             .filter(|(number, party)| party.is_late() && !self.late.has_subscribed(*number))
             .map(|(number, _)| number)
             .collect();
-        self.await_sentinels(from, |member| {
-            !member.grouped && !unheard.contains(&member.party)
-        });
+        self.await_sentinels(from, |member| !unheard.contains(&member.party));
     }
 
     /// Makes room for the times of the measurement. `windows` has for each flow the bound on its

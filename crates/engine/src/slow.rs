@@ -1,7 +1,7 @@
 //! Subscribers whose applications are slow: what became of the measured messages to each, apart from all others.
 
 use hdrhistogram::Histogram;
-use pubgauge_driver::{ClientId, Nanos};
+use pubgauge_driver::Nanos;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -36,9 +36,6 @@ pub struct SlowParty {
 pub(crate) struct SlowLog {
     of: FxHashMap<u32, SlowParty>,
     latency: Option<Histogram<u64>>,
-    /// Deliveries to those whose applications take their time since they were last taken: to whom, when (clock time), and
-    /// whether the application takes time for it.
-    pub delivered: Vec<(ClientId, Nanos, bool)>,
 }
 
 impl SlowLog {

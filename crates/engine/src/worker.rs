@@ -2,8 +2,8 @@
 
 pub mod clients;
 mod late;
+mod paced;
 mod presence;
-mod slow;
 mod wills;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -19,8 +19,8 @@ use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 
 use self::late::LateClients;
+use self::paced::PacedClients;
 use self::presence::Presences;
-use self::slow::SlowClients;
 use crate::assignment::Assignment;
 use crate::bursts::BurstRecording;
 use crate::connecting::{Connections, TurnedAway};
@@ -137,7 +137,7 @@ pub struct Worker {
     heart: Option<Heartbeat>,
     reconnects: VecDeque<(Nanos, ClientId)>,
     presences: Presences,
-    slow: SlowClients,
+    paced: PacedClients,
     late: LateClients,
     wills: WillLog,
     made: u64,
@@ -234,7 +234,7 @@ impl Worker {
         });
         let wills = WillLog::new(of_devices);
         let mut devices = assignment.devices.iter();
-        let slow = devices.any(|device| context.brief.takes(*device).is_some());
+        let takes_time = devices.any(|device| context.brief.takes(*device).is_some());
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
             heart,
@@ -273,7 +273,7 @@ impl Worker {
             usage: None,
             reconnects: VecDeque::new(),
             presences: Presences::default(),
-            slow: SlowClients::new(slow),
+            paced: PacedClients::new(takes_time),
             late,
             wills,
             made: 0,
@@ -323,14 +323,14 @@ impl Worker {
             self.come_and_go(now);
             until = until.min(self.presences.next_at());
         }
-        until = until.min(self.pace_slow(now));
+        until = until.min(self.pace_clients(now));
         until = until.min(self.subscribe_late(now));
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.into());
             return true;
         }
-        if !self.receiving.slow.delivered.is_empty() {
+        if !self.receiving.taken.is_empty() {
             self.note_taken();
         }
         if !self.receiving.changes.is_empty() {
@@ -671,7 +671,7 @@ impl Worker {
             connecting: self.connections.finish(),
             presence: self.receiving.finish_presence(),
             slow,
-            busiest_application: self.slow.busiest(),
+            busiest_application: self.paced.busiest(),
             late,
             wills,
             failures: failures.each,

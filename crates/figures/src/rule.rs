@@ -160,6 +160,11 @@ impl ClaimRule {
         self.along.as_ref().filter(|_| self.figure != SUSTAINED)
     }
 
+    /// The axis of the grid whose values are judged one by one: the blocks of a trial are none.
+    pub fn grid_axis(&self) -> Option<&String> {
+        self.axis().filter(|_| self.blocks.is_none())
+    }
+
     /// Whether trials of a verdict count.
     pub fn counts(&self, verdict: &str) -> bool {
         match &self.verdicts[..] {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_driver::Nanos;
 use pubgauge_figures::model::WorkloadInfo;
-use pubgauge_quantities::shown::{self, number};
+use pubgauge_quantities::shown::number;
 use pubgauge_workload::{Arrivals, Flow, RateCurve, Sizes, Workload};
 
 const SECOND: f64 = 1e9;
@@ -67,8 +67,8 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
 /// How popular the topics are, in words.
 fn topic_zipf(workload: &Workload) -> Option<String> {
     let exponents = workload.flows.iter().filter_map(|flow| flow.topic_zipf);
-    let most = exponents.reduce(f64::max)?;
-    Some(format!("topics by Zipf's law with {}", number(most)))
+    let (_, exponents) = count_and_range(exponents)?;
+    Some(format!("topics by Zipf's law with {exponents}"))
 }
 
 /// How long all subscribers of a flow take for each message, in words.
@@ -77,47 +77,45 @@ fn subscribers_take(workload: &Workload) -> Option<String> {
         .flows
         .iter()
         .filter_map(|flow| flow.subscribers_take);
-    let most = takes.max()?;
-    Some(format!(
-        "subscribers take {} for each message",
-        shown::time(most as f64)
-    ))
+    let (_, ms) = count_and_range(takes.map(|ns| ns as f64 / 1e6))?;
+    Some(format!("subscribers take {ms} ms for each message"))
 }
 
 /// Who is slow, in words.
 fn slow(workload: &Workload) -> Option<String> {
     let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
-    let takes: Vec<u64> = subscribers.filter_map(|s| s.takes).collect();
-    let (least, most) = (takes.iter().min()?, takes.iter().max()?);
-    let ms = |ns: &u64| number(*ns as f64 / 1e6);
-    let time = if least == most {
-        ms(least)
-    } else {
-        format!("{} to {}", ms(least), ms(most))
-    };
-    let who = match takes.len() {
+    let takes = subscribers.filter_map(|s| s.takes);
+    let (count, ms) = count_and_range(takes.map(|ns| ns as f64 / 1e6))?;
+    let who = match count {
         1 => "1 subscriber takes".to_owned(),
         n => format!("{n} subscribers take"),
     };
-    Some(format!("{who} {time} ms for each message"))
+    Some(format!("{who} {ms} ms for each message"))
 }
 
 /// Who is late, in words.
 fn late(workload: &Workload) -> Option<String> {
     let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
-    let after: Vec<u64> = subscribers.filter_map(|s| s.late).collect();
-    let (least, most) = (after.iter().min()?, after.iter().max()?);
-    let s = |ns: &u64| number(*ns as f64 / 1e9);
-    let time = if least == most {
-        s(least)
-    } else {
-        format!("{} to {}", s(least), s(most))
-    };
-    let who = match after.len() {
+    let after = subscribers.filter_map(|s| s.late);
+    let (count, s) = count_and_range(after.map(|ns| ns as f64 / SECOND))?;
+    let who = match count {
         1 => "1 subscriber subscribes".to_owned(),
         n => format!("{n} subscribers subscribe"),
     };
-    Some(format!("{who} after {time} s"))
+    Some(format!("{who} after {s} s"))
+}
+
+/// How many values there are, and the least and the largest: `5`, `5 to 20`; `None` of none.
+fn count_and_range(values: impl Iterator<Item = f64>) -> Option<(usize, String)> {
+    let values: Vec<f64> = values.collect();
+    let least = values.iter().copied().reduce(f64::min)?;
+    let most = values.iter().copied().reduce(f64::max)?;
+    let range = if least == most {
+        number(least)
+    } else {
+        format!("{} to {}", number(least), number(most))
+    };
+    Some((values.len(), range))
 }
 
 /// The payload that all flows have in common, bytes; see [`WorkloadInfo::payload_bytes`].

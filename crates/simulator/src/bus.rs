@@ -102,13 +102,6 @@ pub(super) struct Inner {
     deliveries: u64,
 }
 
-impl Subscribed {
-    /// Its client, by fleet and number.
-    fn client(&self) -> (usize, u32) {
-        (self.fleet, self.client)
-    }
-}
-
 struct Subscribed {
     fleet: usize,
     client: u32,
@@ -128,6 +121,13 @@ struct Subscribed {
     /// The messages that the system has kept: topic, payload, the header where that is not in it, and the index in the record of
     /// what happened.
     kept: Vec<Kept>,
+}
+
+impl Subscribed {
+    /// Its client, by fleet and number.
+    fn client(&self) -> (usize, u32) {
+        (self.fleet, self.client)
+    }
 }
 
 type Kept = (String, Vec<u8>, Option<[u8; HEADER_LEN]>, usize);

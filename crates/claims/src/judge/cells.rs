@@ -53,7 +53,7 @@ pub(super) fn points(
     if let Some(blocks) = rule.blocks {
         return (1..=blocks).map(|block| block.to_string()).collect();
     }
-    let Some(axis) = rule.axis() else {
+    let Some(axis) = rule.grid_axis() else {
         return vec![String::new()];
     };
     if let Some(named) = rule.filter.get(axis)
@@ -110,7 +110,7 @@ impl Series {
         let each = |point: &String| {
             let mut filter = filter.clone();
             let block = rule.blocks.and_then(|_| point.parse().ok());
-            if let Some(axis) = rule.axis().filter(|_| block.is_none()) {
+            if let Some(axis) = rule.grid_axis() {
                 filter.insert(axis.clone(), vec![point.clone()]);
             }
             let found = measured(run, rule, &filter, block)

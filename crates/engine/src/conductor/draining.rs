@@ -20,8 +20,14 @@ impl Conductor<'_> {
     /// been silent, unless the system never acknowledged its message. One that is still missing otherwise when the
     /// time is over is under way.
     pub(super) fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
-        let phases = &self.spec.brief.workload.phases;
-        let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());
+        let workload = &self.spec.brief.workload;
+        // An application that takes its time for a message is silent meanwhile.
+        let longest_take = workload
+            .flows
+            .iter()
+            .filter_map(|flow| flow.subscribers_take);
+        let quiet = (workload.phases.drain_quiet).max(2 * longest_take.max().unwrap_or(0));
+        let began = self.spec.clock.now();
         // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
         // come before the measured ones.
         let mut last = (self.live.received, began);
@@ -44,7 +50,7 @@ impl Conductor<'_> {
             let waited = silent.min(now - answered.1);
             let silence = self.live.silence;
             let stopped = self.all_workers(|handle| handle.counters.stopped);
-            // With every stream closed that can be closed, only groups can have something missing.
+            // Only groups can have something missing then: their streams have been heard, which does not close them.
             let closed = closing.is_some()
                 && self.all_workers(|handle| handle.counters.closing)
                 && self.live.unproven == 0;
@@ -72,6 +78,7 @@ impl Conductor<'_> {
             } else if (self.live.under_way > 0 || stopped && has_late) && silent > close_after {
                 closing = Some(Rounds::begin(now));
                 self.again = SentinelRounds::default();
+                self.apart.await_sentinels(&self.spec.brief);
                 self.command(None, &Command::CloseStreams(now));
             }
             if let Err(end) = self.pass_time(observer, stop) {

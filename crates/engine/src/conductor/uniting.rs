@@ -67,17 +67,23 @@ const MOST_GOT: usize = 1 << 30;
 
 impl Apart {
     pub(super) fn new(brief: &Brief, parties: &[u32]) -> Apart {
+        let mut apart = Apart {
+            parties: parties.to_vec(),
+            ..Apart::default()
+        };
+        apart.await_sentinels(brief);
+        apart
+    }
+
+    /// Awaits a sentinel on each stream of each of these groups, whether or not one has come before.
+    pub(super) fn await_sentinels(&mut self, brief: &Brief) {
         let streams = |party: &u32| {
             let streams = brief.audience.parties[*party as usize].streams.clone();
             let party = *party;
             let each = (0..streams.len()).flat_map(move |n| streams[n].clone());
             each.map(move |stream| (party, stream))
         };
-        Apart {
-            parties: parties.to_vec(),
-            unproven: parties.iter().flat_map(streams).collect(),
-            ..Apart::default()
-        }
+        self.unproven = self.parties.iter().flat_map(streams).collect();
     }
 
     /// Sentinels have reached these (party, stream) pairs.

@@ -183,7 +183,7 @@ impl Receiving {
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     pub(super) fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
         let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
-        let Some(Entitlement { party, .. }) = place else {
+        let Some(Entitlement { party, member, .. }) = place else {
             return;
         };
         self.sentinels += 1;
@@ -197,7 +197,7 @@ impl Receiving {
         if !self.unproven.remove(&key(party, header.stream)) {
             return;
         }
-        if self.closing {
+        if self.closing && member.is_none() {
             let account = Account {
                 party,
                 stream: header.stream,
@@ -323,8 +323,9 @@ impl Events for Receiving {
         if self.any_apart && self.delivered_apart(client, &delivery) {
             return;
         }
-        if self.any_paced {
-            self.note_taken(client, &delivery);
+        let is_paced = self.any_paced && self.clients[client.0 as usize].is_paced();
+        if is_paced {
+            self.note_taken(client, false);
         }
         let lowered = std::mem::take(&mut self.lowered);
         let header_apart = self.header_apart.take();
@@ -343,6 +344,9 @@ impl Events for Receiving {
         let on_topic = |topic: &str| topic == self.brief.topic_of(header.stream);
         let on_topic = delivery.topic.is_none_or(on_topic);
         let manner = Manner { on_topic, lowered };
+        if let Some(taken) = self.taken.last_mut().filter(|_| is_paced) {
+            taken.takes_time = matches!(header.kind, Kind::Measured | Kind::WarmUp);
+        }
         match header.kind {
             Kind::Measured | Kind::WarmUp if self.measure_from == Nanos::MAX => {
                 self.early(client, flow, header, delivery.payload, manner);

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{ClientId, Delivery, Header, Kind, Nanos};
 
-use super::{Manner, Receiving};
+use super::{Manner, Receiving, Taken};
 use crate::ledger::{Account, Arrival};
 use crate::recording::SlowRecording;
 
@@ -16,10 +16,9 @@ impl Receiving {
         self.lowered = false;
         let own = self.own_header(header_apart.as_ref(), delivery.payload);
         let own = own.filter(|_| !delivery.retained);
-        let at = self.epoch + self.now;
         // It takes its time for nothing but messages of the measurement.
         let measured = own.is_some_and(|(header, _)| header.kind == Kind::Measured);
-        self.slow.delivered.push((client, at, measured));
+        self.note_taken(client, measured);
         self.redelivered += u64::from(delivery.redelivered);
         let Some((header, flow)) = own else {
             if delivery.retained {
@@ -91,17 +90,13 @@ impl Receiving {
         }
     }
 
-    /// Notes that a client has taken a message, where its application takes its time and it is not slow.
-    #[cold]
-    pub(super) fn note_taken(&mut self, client: ClientId, delivery: &Delivery<'_>) {
-        if self.takes(client).is_none() {
-            return;
-        }
-        let own = self.own_header(self.header_apart.as_ref(), delivery.payload);
-        let takes_time =
-            own.is_some_and(|(header, _)| matches!(header.kind, Kind::WarmUp | Kind::Measured));
-        let at = self.epoch + self.now;
-        self.slow.delivered.push((client, at, takes_time));
+    /// Notes that a client, whose application takes its time, has a delivery.
+    pub(super) fn note_taken(&mut self, client: ClientId, takes_time: bool) {
+        self.taken.push(Taken {
+            client,
+            at: self.epoch + self.now,
+            takes_time,
+        });
     }
 
     /// Whether what comes to a client is told apart because it is slow.

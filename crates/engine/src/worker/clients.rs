@@ -404,7 +404,7 @@ impl Worker {
             }
             self.came_back(client, read);
             self.late_came_up(client, read);
-            self.slow_came_back(client, self.context.clock.now());
+            self.paced_came_back(client, self.context.clock.now());
             self.sending.writable(&mut *self.fleet, client);
         }
     }

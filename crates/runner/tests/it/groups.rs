@@ -144,6 +144,55 @@ fn what_members_on_different_workers_got_is_reported_as_it_was() {
     run.is(Status::Lossy, "");
 }
 
+/// The system does nothing for two seconds from before the end of the measurement on: all that it then owes a group comes, and
+/// what it has lost meanwhile is told from that. Its members are on one worker, or on two.
+#[test]
+fn what_a_frozen_system_still_owes_a_group_is_not_lost() {
+    for seed in 0..4 {
+        let mut workload = grouped(&[3, 2]);
+        workload.phases.measure = Until::Time(2 * SECOND);
+        let end = 4 * SECOND;
+        let from = end - (1 + seed) * SECOND / 5;
+        let behaviour = Behaviour {
+            stalls: vec![(from, from + 3 * SECOND)],
+            delay_sigma: 0.5,
+            loss: if seed % 2 == 0 { 0.0 } else { 0.02 },
+            seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        let truth = Truth::count(&run.truth, run.record.epoch);
+        let shortfall = &run.trial.shortfall;
+        assert_eq!(
+            (shortfall.lost, shortfall.under_way),
+            (truth.lost, 0),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn what_a_frozen_system_owes_members_on_two_workers_is_not_lost() {
+    let mut workload = grouped(&[4]);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Time(SECOND);
+    let behaviour = Behaviour {
+        // The first second is about the time at which the measurement ends.
+        stalls: vec![(SECOND, 4 * SECOND)],
+        ..Behaviour::default()
+    };
+    let workers = Workers {
+        subscribers: 2,
+        ..Workers::default()
+    };
+    let run = on_threads(workload, behaviour, Settings::default(), workers);
+    let messages = &run.trial.messages;
+    assert_eq!(messages.unique(), messages.published);
+    let shortfall = &run.trial.shortfall;
+    assert_eq!((shortfall.lost, shortfall.under_way), (0, 0));
+}
+
 #[test]
 fn where_nobody_shares_there_are_no_groups() {
     let workload = workload(1, 3, Arrivals::Periodic { per_s: 100.0 });

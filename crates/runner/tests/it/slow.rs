@@ -22,6 +22,9 @@ hold_for_seeds!(
     an_application_that_takes_its_time_is_the_limit,
     an_application_that_has_time_left_is_not,
     members_of_a_group_take_their_time_each,
+    members_of_a_group_may_take_longer_than_a_drain_is_silent,
+    what_waits_for_an_application_waits_as_in_theory,
+    who_is_thrown_out_takes_its_time_afterwards,
 );
 
 /// A trial with slow subscribers, the first ones, and others.
@@ -334,6 +337,90 @@ fn members_of_a_group_take_their_time_each(seeds: Range<u64>) {
         run.is(Status::ClientBound, "application of a subscriber");
         let delivered = run.trial.messages.delivered_msgs_per_s;
         within(delivered, f64::from(members) * 1e9 / takes as f64, 0.005);
+    });
+}
+
+/// Between two messages nothing comes for longer than the drain waits for those of which nothing comes.
+fn members_of_a_group_may_take_longer_than_a_drain_is_silent(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
+        let takes = (3 + seed % 3) * SECOND / 10;
+        let mut workload = all_take(takes, 2, Arrivals::Periodic { per_s: 8.0 });
+        workload.phases.measure = Until::Time(SECOND);
+        workload.phases.drain_quiet = SECOND / 10;
+        for subscriber in &mut workload.flows[0].subscribers {
+            subscriber.group = Some("g".into());
+        }
+        let behaviour = Behaviour {
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        let shortfall = &run.trial.shortfall;
+        assert_eq!((shortfall.lost, shortfall.under_way), (0, 0), "seed {seed}");
+    });
+}
+
+/// At random arrivals and a fixed time for each, a message waits for `rho takes / (2 (1 - rho))` on average (M/D/1).
+fn what_waits_for_an_application_waits_as_in_theory(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    let waits = of_each(&seeds, |seed| {
+        let (takes, rho) = (200_000, 0.7);
+        let per_s = rho * 1e9 / takes as f64;
+        let mut workload = all_take(takes, 1, Arrivals::Poisson { per_s });
+        workload.phases.measure = Until::Time(10 * SECOND);
+        workload.seed = *seed;
+        let behaviour = Behaviour {
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        run.agrees();
+        let busy = run.trial.worker_load.applications_busy.unwrap();
+        within(busy, rho, 0.03);
+        let mean = run.trial.messages.latency_ns.mean.unwrap();
+        let theory = rho * takes as f64 / (2.0 * (1.0 - rho));
+        (mean - MS as f64) / theory
+    });
+    // The mean over 35,000 messages scatters by some percent, as waits depend on one another.
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    within(mean, 1.0, 0.08);
+}
+
+/// A system disconnects whom too much waits for: what comes afterwards is taken one at a time, too.
+fn who_is_thrown_out_takes_its_time_afterwards(seeds: Range<u64>) {
+    let seeds: Vec<u64> = seeds.collect();
+    of_each(&seeds, |seed| {
+        let takes = (200 + 50 * (seed % 5)) * 1_000;
+        let each = 1e9 / takes as f64;
+        let mut workload = all_take(takes, 1, Arrivals::Periodic { per_s: 3.0 * each });
+        workload.phases.reconnect_after = Some(SECOND / 10);
+        let behaviour = Behaviour {
+            waiting: Some(Waiting {
+                most: 50,
+                then: WhenFull::Disconnect,
+            }),
+            seed: *seed,
+            ..Behaviour::default()
+        };
+        let run = simulate(workload, behaviour, Settings::default());
+        assert!(run.trial.connections.lost > 3, "seed {seed}");
+        let delivered = run.trial.messages.delivered_msgs_per_s;
+        // It is without a connection for most of the time, and never faster.
+        assert!((0.02 * each..=each).contains(&delivered), "{delivered}");
+        let mut came: Vec<Nanos> = (run.truth.iter())
+            .filter(|record| record.header.is_some_and(|h| h.kind == Kind::Measured))
+            .filter_map(|record| record.delivered_at)
+            .collect();
+        came.sort_unstable();
+        let gaps = came.windows(2).map(|pair| pair[1] - pair[0]);
+        let short = gaps.filter(|gap| *gap < takes - 1_000).count();
+        // One at the most comes with each connection.
+        assert!(
+            short as u64 <= run.trial.connections.lost,
+            "seed {seed}: {short}"
+        );
     });
 }
 

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pubgauge_strict_toml::InvalidInput;
-use pubgauge_strict_toml::Node;
+use pubgauge_strict_toml::{InvalidInput, Node};
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::cells::{Cell, Crossed, add_trials, crossed};

@@ -85,8 +85,7 @@ fn is_recorded(plan: &Plan, cell: &CellFilter) -> bool {
 
 /// The points of a rule's axis: those that it names, else all that its sides have.
 fn points(plan: &Plan, rule: &ClaimRule, sides: &[CellFilter]) -> Vec<CellFilter> {
-    // Blocks of a trial are points that no grid has.
-    let Some(axis) = rule.axis().filter(|_| rule.blocks.is_none()) else {
+    let Some(axis) = rule.grid_axis() else {
         return vec![CellFilter::new()];
     };
     let named = rule.filter.get(axis);

@@ -7,12 +7,13 @@ use pubgauge_driver::{ClientId, Nanos};
 use rustc_hash::FxHashMap;
 
 use super::{ClientState, Worker};
+use crate::receiving::Taken;
 use crate::timetable::Timetable;
 
 /// The subscribers of a worker whose applications take their time.
-pub(super) struct SlowClients {
+pub(super) struct PacedClients {
     /// From when to when each of them is handed one message at a time.
-    paced: PacedPhase,
+    phase: PacedPhase,
     /// When those who are busy are free, by time. An entry counts if it is that of `busy`.
     free_at: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Until when each is busy, by client.
@@ -39,11 +40,11 @@ enum PacedPhase {
     Drain,
 }
 
-impl SlowClients {
+impl PacedClients {
     /// Nobody is busy yet. `any`: whether an application of a worker's clients takes its time at all.
-    pub fn new(any: bool) -> SlowClients {
-        SlowClients {
-            paced: if any {
+    pub fn new(any: bool) -> PacedClients {
+        PacedClients {
+            phase: if any {
                 PacedPhase::Before
             } else {
                 PacedPhase::Nobody
@@ -88,43 +89,46 @@ impl SlowClients {
 
 impl Worker {
     /// Lets those who are free take their next message. Returns when to look again.
-    pub(super) fn pace_slow(&mut self, now: Nanos) -> Nanos {
-        let Some(table) = self.table.filter(|_| self.slow.paced != PacedPhase::Nobody) else {
+    pub(super) fn pace_clients(&mut self, now: Nanos) -> Nanos {
+        let Some(table) = self
+            .table
+            .filter(|_| self.paced.phase != PacedPhase::Nobody)
+        else {
             return Nanos::MAX;
         };
         let next_phase = self.change_pace(&table, now);
-        while let Some((client, since)) = self.slow.next_free(now) {
+        while let Some((client, since)) = self.paced.next_free(now) {
             self.let_take(ClientId(client), since, now);
         }
-        let next = self.slow.free_at.peek();
+        let next = self.paced.free_at.peek();
         next.map_or(next_phase, |Reverse((at, _))| next_phase.min(*at))
     }
 
     /// Begins with those who are handed one message at a time from now on, and ends with those who are no longer. Returns when
     /// that is next to be done.
     fn change_pace(&mut self, table: &Timetable, now: Nanos) -> Nanos {
-        if self.slow.paced == PacedPhase::Before && now >= table.warm_up {
-            self.slow.paced = PacedPhase::WarmUp;
+        if self.paced.phase == PacedPhase::Before && now >= table.warm_up {
+            self.paced.phase = PacedPhase::WarmUp;
             self.each_paced(false, |worker, client| {
-                worker.slow.busy_for.insert(client.0, 0);
+                worker.paced.busy_for.insert(client.0, 0);
                 worker.let_take(client, table.warm_up, now);
             });
         }
-        if self.slow.paced == PacedPhase::WarmUp && now >= table.measure {
-            self.slow.paced = PacedPhase::Measurement;
+        if self.paced.phase == PacedPhase::WarmUp && now >= table.measure {
+            self.paced.phase = PacedPhase::Measurement;
             self.each_paced(true, |worker, client| {
                 worker.let_take(client, table.measure, now);
             });
         }
-        if self.slow.paced == PacedPhase::Measurement && now >= table.end {
-            self.slow.paced = PacedPhase::Drain;
+        if self.paced.phase == PacedPhase::Measurement && now >= table.end {
+            self.paced.phase = PacedPhase::Drain;
             // All that is kept for slow ones comes now, and what does not come never will.
             self.each_paced(true, |worker, client| {
-                worker.slow.forget(client.0);
+                worker.paced.forget(client.0);
                 worker.take_at_most(client, None);
             });
         }
-        match self.slow.paced {
+        match self.paced.phase {
             PacedPhase::Before => table.warm_up,
             PacedPhase::WarmUp => table.measure,
             PacedPhase::Measurement => table.end,
@@ -143,7 +147,7 @@ impl Worker {
 
     fn let_take(&mut self, client: ClientId, since: Nanos, now: Nanos) {
         if self.clients[client.0 as usize] == ClientState::Up {
-            self.slow.waiting.insert(client.0, (since, now));
+            self.paced.waiting.insert(client.0, (since, now));
             self.take_at_most(client, Some(1));
         }
     }
@@ -156,30 +160,35 @@ impl Worker {
 
     /// Those who have just taken a message are busy with it.
     pub(super) fn note_taken(&mut self) {
-        let mut taken = std::mem::take(&mut self.receiving.slow.delivered);
-        for (client, at, takes_time) in taken.drain(..) {
+        let mut all = std::mem::take(&mut self.receiving.taken);
+        for taken in all.drain(..) {
+            let Taken {
+                client,
+                at,
+                takes_time,
+            } = taken;
             let Some(takes) = self.receiving.takes(client) else {
                 continue;
             };
             let takes = if takes_time { takes } else { 0 };
-            let begun = match self.slow.waiting.remove(&client.0) {
+            let begun = match self.paced.waiting.remove(&client.0) {
                 // The worker was late to say so by as much: it has not made the application slower.
                 Some((since, told)) => since.max(at.saturating_sub(told - since)),
                 // A unit of the protocol had several.
-                None => match self.slow.busy.get(&client.0) {
+                None => match self.paced.busy.get(&client.0) {
                     Some(busy) => *busy,
                     None => continue,
                 },
             };
-            self.slow.set_busy(client.0, begun + takes);
+            self.paced.set_busy(client.0, begun + takes);
             self.add_busy(client, begun, takes);
         }
-        self.receiving.slow.delivered = taken;
+        self.receiving.taken = all;
     }
 
     /// A client's application is busy from `begun` on: its time within the measurement counts, unless it is slow.
     fn add_busy(&mut self, client: ClientId, begun: Nanos, takes: Nanos) {
-        let (Some(table), Some(busy_for)) = (self.table, self.slow.busy_for.get_mut(&client.0))
+        let (Some(table), Some(busy_for)) = (self.table, self.paced.busy_for.get_mut(&client.0))
         else {
             return;
         };
@@ -188,14 +197,14 @@ impl Worker {
     }
 
     /// A client is connected again.
-    pub(super) fn slow_came_back(&mut self, client: ClientId, now: Nanos) {
-        let paced = match self.slow.paced {
+    pub(super) fn paced_came_back(&mut self, client: ClientId, now: Nanos) {
+        let paced = match self.paced.phase {
             PacedPhase::Nobody | PacedPhase::Before => false,
             PacedPhase::Measurement => true,
             PacedPhase::WarmUp | PacedPhase::Drain => !self.receiving.is_slow(client),
         };
         if paced && self.receiving.takes(client).is_some() {
-            self.slow.forget(client.0);
+            self.paced.forget(client.0);
             self.let_take(client, now, now);
         }
     }
