@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pubgauge_claims::{CellKey, is_judged_by};
+use pubgauge_claims::{CellKey, is_about_recording, is_judged_by};
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
 use pubgauge_hosts::Hosts;
 use pubgauge_quantities::lists::unique;
@@ -147,8 +147,13 @@ fn keep_claims(plan: &mut Plan, names: &[String]) -> Result<(), Error> {
         trial.order = order;
     }
     if plan.trials.is_empty() {
+        let hint = if claims.iter().any(is_about_recording) {
+            "a recording is read in each run of its study: name a claim that has trials beside it"
+        } else {
+            "look at what it needs: pubgauge plan, without --on"
+        };
         return Err(Error::bad_input(format!(
-            "--claim {}: no cell of this plan could judge it\n  hint: look at what it needs: pubgauge plan, without --on",
+            "--claim {}: no cell of this plan could judge it\n  hint: {hint}",
             names.join(",")
         )));
     }

@@ -63,7 +63,7 @@ fn judged(claim: &Claim, run: &MeasuredRun<'_>) -> Finding {
         several => agree(several, || judged(Ways::separately(several.len()))),
     };
     let mut finding = of_version(found, &claim.needs);
-    if filters_of(&claim.parts, None).iter().any(is_recorded) {
+    if is_about_recording(claim) {
         finding.tells = None;
     }
     // The study knows better what would tell than the figures do.
@@ -93,9 +93,10 @@ fn of_version(found: Finding, needs: &Needs) -> Finding {
 /// The axis of cells that are days of a recording, not trials: its name.
 pub const RECORDING: &str = "recording";
 
-/// Whether it is about a recording, of which no run makes more days.
-fn is_recorded(filter: &CellFilter) -> bool {
-    filter.contains_key(RECORDING)
+/// Whether a claim is about a recording, of which no run makes more days.
+pub fn is_about_recording(claim: &Claim) -> bool {
+    let filters = filters_of(&claim.parts, None);
+    filters.iter().any(|filter| filter.contains_key(RECORDING))
 }
 
 /// A claim with a choice among implementations.

@@ -24,7 +24,7 @@ pub mod several;
 pub use finding::{Finding, Outcome, Tells, TurningPoint};
 pub use judge::{
     Absent, CellKey, Curve, Figures, MeasuredRun, Observation, Picture, Point, RECORDING,
-    SearchedLimit, judge, pictures,
+    SearchedLimit, is_about_recording, judge, pictures,
 };
 pub use open::{Open, is_judged_by, open};
 pub use sentence::rule_sentence;

@@ -54,6 +54,32 @@ fn a_recording_of_mosquitto_sub_is_shown_planned_and_stored() {
 }
 
 #[test]
+fn a_claim_about_a_recording_alone_has_no_trials_of_its_own() {
+    let place = Place::new();
+    let hours = [11, 12, 13, 15, 16, 17];
+    let line = |hour| {
+        format!(
+            "{{\"tst\":\"2026-05-06T{hour}:00:00.000000Z+0000\",\"topic\":\"g/1\",\"qos\":0,\"payloadlen\":4,\
+             \"payload\":\"21.5\"}}\n"
+        )
+    };
+    place.write("m.ndjson", &hours.map(line).concat());
+    place.write(
+        "claims.toml",
+        "name = \"c\"\nsystems = [\"simulated\"]\n[trace.tape]\nfiles = [\"m.ndjson\"]\n[recording.day]\ntrace = \"tape\"\n\
+         hours = { noon = \"11h..14h\", rest = \"14h..24h\" }\n[[workload]]\nname = \"w\"\n[[workload.flow]]\n\
+         replay = { trace = \"tape\" }\n[[claim]]\nid = \"W1\"\nsentence = \"The rate peaks about noon.\"\n\
+         source = \"figure 3\"\nfigure = \"recorded-rate\"\nwhere = { recording = \"day\" }\n\
+         rule = { sides = [{ hours = \"noon\" }], against = [{ hours = \"rest\" }], ratio = \"> 1\" }\n",
+    );
+    place.run(&argv("plan claims.toml")).exits(0);
+    let refused = place.run(&argv("plan claims.toml --claim W1")).exits(3);
+    let hint =
+        "a recording is read in each run of its study: name a claim that has trials beside it";
+    assert!(refused.err.contains(hint), "{}", refused.err);
+}
+
+#[test]
 fn flags_of_convert_for_files_of_other_tools() {
     let place = Place::new();
     let convert = |flags: &str, file: &str| {
