@@ -63,7 +63,7 @@ fn a_claim_about_a_recording_alone_has_no_trials_of_its_own() {
              \"payload\":\"21.5\"}}\n"
         )
     };
-    place.write("m.ndjson", &hours.map(line).concat());
+    place.write("m.ndjson", hours.map(line).concat());
     place.write(
         "claims.toml",
         "name = \"c\"\nsystems = [\"simulated\"]\n[trace.tape]\nfiles = [\"m.ndjson\"]\n[recording.day]\ntrace = \"tape\"\n\
