@@ -261,6 +261,15 @@ fn all_take(takes: Nanos, subscribers: u32, arrivals: Arrivals) -> Workload {
     workload
 }
 
+/// All members of a flow's one group take so long for each message.
+fn members_take(takes: Nanos, members: u32, arrivals: Arrivals) -> Workload {
+    let mut workload = all_take(takes, members, arrivals);
+    for subscriber in &mut workload.flows[0].subscribers {
+        subscriber.group = Some("g".into());
+    }
+    workload
+}
+
 /// Three times as much is sent as an application takes, or as much as a window lets through: each takes as much as it can, and
 /// what waits for it is not the system's.
 fn an_application_that_takes_its_time_is_the_limit(seeds: Range<u64>) {
@@ -324,10 +333,7 @@ fn members_of_a_group_take_their_time_each(seeds: Range<u64>) {
         let takes = (100 + 50 * (seed % 5)) * 1_000;
         let members = 2 + (seed % 3) as u32;
         let per_s = 2.0 * f64::from(members) * 1e9 / takes as f64;
-        let mut workload = all_take(takes, members, Arrivals::Periodic { per_s });
-        for subscriber in &mut workload.flows[0].subscribers {
-            subscriber.group = Some("g".into());
-        }
+        let workload = members_take(takes, members, Arrivals::Periodic { per_s });
         let behaviour = Behaviour {
             seed: *seed,
             ..Behaviour::default()
@@ -345,12 +351,9 @@ fn members_of_a_group_may_take_longer_than_a_drain_is_silent(seeds: Range<u64>) 
     let seeds: Vec<u64> = seeds.collect();
     of_each(&seeds, |seed| {
         let takes = (3 + seed % 3) * SECOND / 10;
-        let mut workload = all_take(takes, 2, Arrivals::Periodic { per_s: 8.0 });
+        let mut workload = members_take(takes, 2, Arrivals::Periodic { per_s: 8.0 });
         workload.phases.measure = Until::Time(SECOND);
         workload.phases.drain_quiet = SECOND / 10;
-        for subscriber in &mut workload.flows[0].subscribers {
-            subscriber.group = Some("g".into());
-        }
         let behaviour = Behaviour {
             seed: *seed,
             ..Behaviour::default()
