@@ -11,6 +11,7 @@ mod slow;
 mod under_way;
 mod wills;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pubgauge_driver::header::HEADER_LEN;
@@ -166,6 +167,8 @@ pub struct Receiving {
     gap: Nanos,
     silence: Nanos,
     measured_silence: Nanos,
+    /// Silences of the measurement and the drain, each longer than the ones before, with the deliveries up to then.
+    silences: VecDeque<(Nanos, u64)>,
     /// The longest gaps between arrivals in the measurement: from and to, since the epoch.
     gaps: Vec<(Nanos, Nanos)>,
     cuts: Cuts,
@@ -308,6 +311,7 @@ impl Receiving {
             gap: 0,
             silence: 0,
             measured_silence: 0,
+            silences: VecDeque::new(),
             gaps: Vec::new(),
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
@@ -509,10 +513,9 @@ impl Receiving {
         }
     }
 
-    /// Longest time, from the start of the measurement on, for which nothing came although something
-    /// was under way, ns.
-    pub fn longest_silence(&self) -> Nanos {
-        self.measured_silence
+    /// Deliveries so far that are no sentinels.
+    fn messages_received(&self) -> u64 {
+        self.received - self.sentinels.min(self.received)
     }
 
     /// Notes when the last delivery came, where the last read had one: a read may have brought

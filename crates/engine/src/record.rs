@@ -104,9 +104,9 @@ pub struct TrialRecord {
     /// The windows of the measurement that began before its end, in the order in which the study
     /// names them.
     pub windows: Vec<WindowRecord>,
-    /// Longest time, from the start of the measurement on, for which nothing came to a worker although something was
-    /// under way to it, or fell due for it to a publisher that was not connected, ns.
-    pub silence: Nanos,
+    /// Longest time, from the start of the measurement on, for which nothing came to a worker while messages fell due
+    /// for it to a publisher that was not connected, ns.
+    pub silence_of_outages: Nanos,
     pub drain: Drain,
     /// The timetable; `end` is the real end.
     pub table: Option<Timetable>,

@@ -53,9 +53,9 @@ pub struct Recording {
     pub retained: u64,
     /// Deliveries marked as possibly a second one.
     pub redelivered: u64,
-    /// Longest time, from the start of the measurement on, for which nothing came to the worker
-    /// although something was under way to it, ns.
-    pub silence: Nanos,
+    /// Times, from the start of the measurement on, for which nothing came to the worker although something was under
+    /// way to it: each longer than all before it, at most [`Recording::MOST_SILENCES`], the longest last.
+    pub silences: Vec<Silence>,
     /// The longest times of the measurement for which nothing came to the worker, longest first, at most
     /// [`Recording::MOST_GAPS`]: from and to, by its clock.
     pub gaps: Vec<(Nanos, Nanos)>,
@@ -109,6 +109,8 @@ impl Recording {
     pub const MOST_GRANTS: usize = 16;
     /// Gaps that are kept.
     pub const MOST_GAPS: usize = 16;
+    /// Silences that are kept.
+    pub const MOST_SILENCES: usize = 16;
     /// Outages that are kept: a fleet has as many as publishers when its broker ends.
     pub const MOST_OUTAGES: usize = 256;
 }
@@ -122,6 +124,15 @@ pub struct Rejections {
     pub code: u16,
     /// How many.
     pub messages: u64,
+}
+
+/// A time for which nothing came to a worker although something was under way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// How long it was.
+    pub span: Nanos,
+    /// Deliveries that came to the worker afterwards, sentinels left out: at least the one that ended it.
+    pub then_came: u64,
 }
 
 /// A time in which measured messages fell due to a publisher that was not connected.
@@ -288,7 +299,7 @@ pub(crate) mod tests {
             foreign: 0,
             retained: 0,
             redelivered: 0,
-            silence: 0,
+            silences: Vec::new(),
             gaps: Vec::new(),
             outages: Vec::new(),
             usage: Usage::default(),

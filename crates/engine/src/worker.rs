@@ -648,7 +648,7 @@ impl Worker {
             bursts,
             parts,
             closed_at,
-            silence: self.receiving.longest_silence(),
+            silences: self.receiving.finish_silences(),
             gaps: self.receiving.finish_gaps(end),
             outages: self.sending.finish_outages(),
             sentinels: self.sending.sentinels,

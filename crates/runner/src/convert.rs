@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pubgauge_driver::{Driver, Nanos};
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
-use pubgauge_engine::recording::FlowRecording;
+use pubgauge_engine::recording::{FlowRecording, Recording, Silence};
 use pubgauge_engine::times::Measure;
 use pubgauge_engine::usage::Usage;
 use pubgauge_figures::Shortfall;
@@ -15,6 +15,7 @@ use pubgauge_figures::model::{
     PhaseCounts, System, Trial, Verdict, WorkerLoad,
 };
 use pubgauge_results::verdict::judge;
+use pubgauge_results::verdict::thresholds::stragglers_at_most;
 use pubgauge_testbed::OwnMemory;
 use pubgauge_workload::{Arrivals, Flow, Workload};
 
@@ -78,6 +79,19 @@ impl Beside {
     }
 }
 
+/// Longest time for which nothing came to a worker although several messages were under way to it, ns: a straggler that
+/// ends a time when all others had come is none.
+fn longest_silence(record: &TrialRecord) -> Nanos {
+    let of_worker = |recording: &Recording| {
+        let few = stragglers_at_most(recording.traffic.received);
+        let counts = |silence: &&Silence| silence.then_came as f64 > few;
+        let longest = recording.silences.iter().rfind(counts);
+        longest.map_or(0, |silence| silence.span)
+    };
+    let longest = record.recordings.iter().map(of_worker).max();
+    longest.unwrap_or(0).max(record.silence_of_outages)
+}
+
 /// The trial: what was `asked` for, what the engine recorded and what was seen beside it, with its verdict.
 pub fn trial(
     asked: TrialRequest,
@@ -127,7 +141,7 @@ pub fn trial(
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
-        longest_silence_ns: record.silence,
+        longest_silence_ns: longest_silence(record),
         hosts: clocks.hosts,
         checks,
         flows,

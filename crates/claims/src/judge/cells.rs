@@ -6,7 +6,7 @@ use pubgauge_figures::rule::{CellFilter, ClaimRule, Judge, SPANS_OF_BLOCK, SUSTA
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
-use super::measured::{Measured, at_least, at_most};
+use super::measured::{Measured, at_least, at_most, zeros};
 use super::run::{CellKey, Figures, MeasuredRun, Observation};
 use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, variation};
@@ -156,8 +156,9 @@ impl Series {
                 Err(why) => return Err(why.clone()),
             }
         }
-        if logs && !self.positive() {
-            return Err(Lack::from("a value is 0 and has no logarithm").about(&self.name));
+        let zero = all.iter().find_map(|(_, values)| zeros(values));
+        if let Some(lack) = zero.filter(|_| logs) {
+            return Err(lack.about(&self.name));
         }
         let repeats: Vec<u32> = all
             .first()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pubgauge_quantities::stats::moments;
 
 use super::cells::{Point, Series};
-use super::measured::{Measured, at_least, at_most};
+use super::measured::{Measured, at_least, at_most, zeros};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Ways;
 use crate::finding::Lack;
@@ -65,8 +65,8 @@ fn gap(all: &[&Measured]) -> Result<Measured, Lack> {
             Measured::AtMost(_) => return Err(at_most()),
             Measured::Between(..) => return Err("limits and repeats cannot be compared".into()),
         };
-        if values.iter().any(|(_, value)| *value <= 0.0) {
-            return Err("a value is 0 and has no logarithm".into());
+        if let Some(lack) = zeros(values) {
+            return Err(lack);
         }
         logs.push(
             values

@@ -37,6 +37,16 @@ pub(super) fn at_most() -> Lack {
         .into()
 }
 
+/// Why no ratio can be taken where the figure of some repeats is 0; `None` where none is.
+pub(super) fn zeros(values: &[(u32, f64)]) -> Option<Lack> {
+    let zeros = values.iter().filter(|(_, value)| *value <= 0.0).count();
+    let why = || {
+        let all = values.len();
+        format!("one side is 0 in {zeros} of {all} repeats: no ratio can be taken").into()
+    };
+    (zeros > 0).then(why)
+}
+
 /// A sum of points, each times its factor: by repeats, or of intervals of limits.
 pub(super) fn estimate(
     terms: &[(f64, &Result<Measured, Lack>)],
@@ -70,8 +80,8 @@ pub(super) fn estimate(
                 if values.len() < FEWEST {
                     return Err(too_few(values.len()));
                 }
-                if logs && values.iter().any(|(_, value)| *value <= 0.0) {
-                    return Err("a value is 0 and has no logarithm".into());
+                if let Some(lack) = zeros(values).filter(|_| logs) {
+                    return Err(lack);
                 }
                 let scaled = values
                     .iter()

@@ -49,10 +49,9 @@ impl Conductor<'_> {
         let phases = &self.spec.brief.workload.phases;
         let duration = self.table.map_or(0, |t| t.end.saturating_sub(t.measure));
         let windows = windows(phases, duration, &parts, &collected.by_part);
-        let silence = recordings.iter().map(|r| r.silence).max().unwrap_or(0);
         TrialRecord {
             outcome,
-            silence: silence.max(self.silence_of_outages(&recordings)),
+            silence_of_outages: self.silence_of_outages(&recordings),
             recordings,
             flows,
             times: collected.times,

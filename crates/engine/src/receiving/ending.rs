@@ -8,7 +8,7 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::ledger::Account;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
-use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections};
+use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections, Silence};
 use crate::series::Totals;
 
 impl Receiving {
@@ -24,6 +24,17 @@ impl Receiving {
             })
         };
         flows.flat_map(of_flow).collect()
+    }
+
+    /// The silences from the start of the measurement on, the longest last.
+    pub fn finish_silences(&mut self) -> Vec<Silence> {
+        let received = self.messages_received();
+        let noted = std::mem::take(&mut self.silences).into_iter();
+        let silence = |(span, before)| Silence {
+            span,
+            then_came: received - before,
+        };
+        noted.map(silence).collect()
     }
 
     /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from

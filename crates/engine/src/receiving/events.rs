@@ -6,6 +6,7 @@ use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Heade
 use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
 use crate::ledger::{Account, Arrival};
+use crate::recording::Recording;
 use crate::times::LONGEST;
 
 /// Stands for those who ask in a ping-pong: the party of the ledger's accounts of answers.
@@ -234,7 +235,15 @@ impl Receiving {
         let silence = self.gap.min(self.now.saturating_sub(sent));
         self.silence = self.silence.max(silence);
         if self.now >= self.measure_from && header.kind != Kind::Sentinel {
-            self.measured_silence = self.measured_silence.max(silence);
+            if silence > self.measured_silence {
+                self.measured_silence = silence;
+                // The delivery that ends it is counted already.
+                let before = self.messages_received().saturating_sub(1);
+                if self.silences.len() == Recording::MOST_SILENCES {
+                    self.silences.pop_front();
+                }
+                self.silences.push_back((silence, before));
+            }
             self.note_gap(self.heard, self.now);
         }
     }

@@ -10,7 +10,7 @@ pub(super) fn silence(trial: &Trial) -> f64 {
     let longest = trial.longest_silence_ns as f64 / 1e9;
     // Beside them as many are under way as are delivered in the time that each usually takes.
     let usual = trial.messages.latency_ns.p50.unwrap_or(0) as f64 / 1e9;
-    let few = (thresholds::STRAGGLERS_SHARE * trial.messages.expected as f64).max(1.0)
+    let few = thresholds::stragglers_at_most(trial.messages.expected)
         + usual * trial.messages.delivered_msgs_per_s;
     let known = trial.course.len() > 2 && trial.course_due.len() == trial.course.len();
     // A message that falls due to a publisher without a connection is in no backlog.

@@ -151,7 +151,13 @@ pub const OF_WARM_UP: f64 = 0.10;
 /// Change of the rate due from the first to the last quarter, as a share, up to which latencies are of the same load.
 pub const SAME_LOAD: f64 = 0.20;
 /// Share of the deliveries that may come after the measurement's end as single stragglers.
-pub const STRAGGLERS_SHARE: f64 = 0.005;
+const STRAGGLERS_SHARE: f64 = 0.005;
+
+/// How many of so many deliveries are single stragglers at the most.
+pub fn stragglers_at_most(deliveries: u64) -> f64 {
+    (STRAGGLERS_SHARE * deliveries as f64).max(1.0)
+}
+
 /// Change of a flat-out rate within a measurement that makes it two rates, as a share of the larger.
 pub const RATE_CHANGE: f64 = 0.08;
 /// Probability of such a change, where there is none, below which it is told.

@@ -8,7 +8,7 @@ use planted::*;
 use proptest::prelude::*;
 use pubgauge_driver::{Kind, Reliability, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_figures::model::Status;
+use pubgauge_figures::model::{Rule, Status};
 use pubgauge_runner::simulated::START;
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Until};
@@ -181,6 +181,37 @@ fn a_freeze_across_the_end_loses_nothing_and_is_not_steady() {
             "{:?}",
             t.verdict
         );
+    }
+}
+
+/// A queue stands at the end of the measurement; it comes within 0.1 s, and the last message of all 3 s later. A freeze
+/// before that is told with its own length.
+#[test]
+fn a_straggler_behind_a_queue_is_no_standstill() {
+    for (frozen_for, stood_still) in [(200 * MS, false), (1_300 * MS, true)] {
+        for seed in 0..4 {
+            let thaw = 6_100 * MS;
+            let behaviour = Behaviour {
+                stalls: vec![(thaw - frozen_for, thaw)],
+                // The sentinels behind it are as late: order is kept.
+                slower: vec![(6_018 * MS, 8 * SECOND, 3 * SECOND)],
+                ordered: true,
+                seed,
+                ..Behaviour::default()
+            };
+            let mut w = workload(2, 1, Arrivals::Periodic { per_s: 1_000.0 });
+            w.phases.measure = Until::Time(4 * SECOND);
+            let run = simulate(w, behaviour, Settings::default());
+            run.agrees();
+            let t = &run.trial;
+            assert_eq!((t.shortfall.lost, t.messages.unique()), (0, 4_000));
+            let latest = t.messages.latency_ns.max.unwrap();
+            assert!(latest >= 3 * SECOND, "{latest}");
+            within(t.longest_silence_ns as f64, frozen_for as f64, 0.02);
+            let reasons = &t.verdict.reasons;
+            let silent = reasons.iter().any(|r| r.rule == Rule::SystemSilent);
+            assert_eq!(silent, stood_still, "{:#?}", t.verdict);
+        }
     }
 }
 
