@@ -105,8 +105,8 @@ pub fn prepare(
     })
 }
 
-/// Leaves out the other claims, and the cells that these are not judged by. Searches stay where a cell is measured
-/// at a share of a limit.
+/// Leaves out the other claims, the cells that these are not judged by, and the criteria of none but those. Searches
+/// stay where a cell is measured at a share of a limit.
 fn keep_claims(plan: &mut Plan, names: &[String]) -> Result<(), Error> {
     if names.is_empty() {
         return Ok(());
@@ -157,6 +157,14 @@ fn keep_claims(plan: &mut Plan, names: &[String]) -> Result<(), Error> {
             names.join(",")
         )));
     }
+    let trials = &plan.trials;
+    plan.criteria.retain(|criterion| {
+        let is_of = |trial: &PlannedTrial| {
+            let (system, workload) = (&trial.system, &trial.workload.name);
+            (criterion.filter).names_cell(system, workload, &trial.settings_name)
+        };
+        trials.iter().any(is_of)
+    });
     Ok(())
 }
 

@@ -7,11 +7,11 @@ mod enrolment;
 mod events;
 mod flow;
 mod late;
+mod silences;
 mod slow;
 mod under_way;
 mod wills;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pubgauge_driver::header::HEADER_LEN;
@@ -39,6 +39,7 @@ use crate::wills::HeardWills;
 use crate::window::Progress;
 use enrolment::Enrolment;
 use flow::{FlowIn, FlowTimes};
+use silences::Silences;
 
 /// An answer that a ping-pong responder owes.
 pub struct Reply {
@@ -166,9 +167,7 @@ pub struct Receiving {
     /// How long before `now` the last delivery arrived.
     gap: Nanos,
     silence: Nanos,
-    measured_silence: Nanos,
-    /// Silences of the measurement and the drain, each longer than the ones before, with the deliveries up to then.
-    silences: VecDeque<(Nanos, u64)>,
+    silences: Silences,
     /// The longest gaps between arrivals in the measurement: from and to, since the epoch.
     gaps: Vec<(Nanos, Nanos)>,
     cuts: Cuts,
@@ -310,8 +309,7 @@ impl Receiving {
             received_before: 0,
             gap: 0,
             silence: 0,
-            measured_silence: 0,
-            silences: VecDeque::new(),
+            silences: Silences::default(),
             gaps: Vec::new(),
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],

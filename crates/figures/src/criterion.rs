@@ -10,13 +10,19 @@ use crate::figure::{Figure, Unit};
 use crate::model::{Status, Trial};
 
 impl TrialFilter {
-    /// Whether a criterion with this filter applies to `trial`.
-    pub fn lets_through(&self, trial: &Trial) -> bool {
+    /// Whether trials of a system with a workload and settings may be among those that it lets through.
+    pub fn names_cell(&self, system: &str, workload: &str, settings: &str) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
-        passes(&self.systems, &trial.system.name)
-            && passes(&self.workloads, &trial.workload.name)
-            && passes(&self.settings, &trial.settings_name)
+        passes(&self.systems, system)
+            && passes(&self.workloads, workload)
+            && passes(&self.settings, settings)
+    }
+
+    /// Whether a criterion with this filter applies to `trial`.
+    pub fn lets_through(&self, trial: &Trial) -> bool {
+        let (system, workload) = (&trial.system.name, &trial.workload.name);
+        self.names_cell(system, workload, &trial.settings_name)
             && (self.path_ns.zip(trial.network.as_ref()))
                 .is_none_or(|(ns, on)| ns == on.path_ns.unwrap_or(0))
             && self

@@ -27,14 +27,8 @@ impl Receiving {
     }
 
     /// The silences from the start of the measurement on, the longest last.
-    pub fn finish_silences(&mut self) -> Vec<Silence> {
-        let received = self.messages_received();
-        let noted = std::mem::take(&mut self.silences).into_iter();
-        let silence = |(span, before)| Silence {
-            span,
-            then_came: received - before,
-        };
-        noted.map(silence).collect()
+    pub fn finish_silences(&self) -> Vec<Silence> {
+        self.silences.finish(self.messages_received())
     }
 
     /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from

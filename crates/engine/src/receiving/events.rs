@@ -6,7 +6,6 @@ use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Heade
 use super::{Early, Entitlement, Manner, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
 use crate::ledger::{Account, Arrival};
-use crate::recording::Recording;
 use crate::times::LONGEST;
 
 /// Stands for those who ask in a ping-pong: the party of the ledger's accounts of answers.
@@ -235,15 +234,9 @@ impl Receiving {
         let silence = self.gap.min(self.now.saturating_sub(sent));
         self.silence = self.silence.max(silence);
         if self.now >= self.measure_from && header.kind != Kind::Sentinel {
-            if silence > self.measured_silence {
-                self.measured_silence = silence;
-                // The delivery that ends it is counted already.
-                let before = self.messages_received().saturating_sub(1);
-                if self.silences.len() == Recording::MOST_SILENCES {
-                    self.silences.pop_front();
-                }
-                self.silences.push_back((silence, before));
-            }
+            // The delivery that ends it is counted already.
+            let before = self.messages_received().saturating_sub(1);
+            self.silences.note(silence, before);
             self.note_gap(self.heard, self.now);
         }
     }
@@ -347,7 +340,7 @@ impl Events for Receiving {
             self.take_in_other(client, delivery.payload);
             return;
         };
-        if self.gap > self.measured_silence {
+        if self.gap > self.silences.longest {
             self.note_silence(&header);
         }
         let on_topic = |topic: &str| topic == self.brief.topic_of(header.stream);

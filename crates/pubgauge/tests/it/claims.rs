@@ -103,6 +103,45 @@ fn a_run_goes_on_with_claims_that_came_after_it() {
     place.is_clean();
 }
 
+/// What a claim leaves out of a run has no criteria either: they would stay undecided.
+#[test]
+fn criteria_of_cells_that_a_claim_leaves_out_are_left_out() {
+    let place = Place::new();
+    let workload = |name: &str| {
+        let flow =
+            "{ publishers = 2, subscribers = 1, topics = 2, payload = \"64B\", rate = \"200/s\" }";
+        format!("[[workload]]\nname = \"{name}\"\nflow = [{flow}]\n")
+    };
+    let criterion = |filter: &str| {
+        format!("[[criterion]]\nfigure = \"latency.p50\"\nbelow = \"10s\"\n{filter}\n")
+    };
+    let study = [
+        "name = \"few\"\nsystems = [\"reference-broker\"]\n\
+         phases = { ready-within = \"2s\", warm-up = \"50ms\", measure = \"200ms\" }\n",
+        &workload("asked"),
+        &workload("other"),
+        &criterion("workload = \"asked\""),
+        &criterion("workload = \"other\""),
+        &criterion(""),
+        "[side]\nall = { system = \"reference-broker\" }\n[[claim]]\nid = \"L1\"\nsentence = \"Nothing is lost.\"\n\
+         source = \"example\"\nfigure = \"lost\"\nwhere = { workload = \"asked\" }\n\
+         rule = { sides = [\"all\"], count = \"= 0\" }\n",
+    ];
+    place.write("few.toml", study.concat());
+    place.run(&["run", "few.toml", "--claim", "L1", "--out", "run"]);
+    let results = place.results("run");
+    let criteria = results["study"]["criteria"].as_array().expect("criteria");
+    let texts: Vec<&str> = (criteria.iter())
+        .map(|criterion| criterion["criterion"].as_str().expect("its text"))
+        .collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(
+        texts.iter().all(|text| !text.contains("other")),
+        "{texts:?}"
+    );
+    place.is_clean();
+}
+
 /// The study that follows the steps of the documentation: each rule says what its sentence says.
 #[test]
 fn a_paper_of_ones_own() {
