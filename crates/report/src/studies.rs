@@ -254,8 +254,11 @@ pub fn markdown(studies: &Studies, words: &BTreeMap<String, String>) -> String {
 /// The words about a claim: what was found, and by which stand-in.
 fn in_words(claim: &ClaimOutcome, found: Option<&String>) -> String {
     let told = match found {
-        Some(found) => match claim.reason.split_once(WOULD_TELL) {
-            Some((_, by)) if !claim.outcome.is_answer() => format!("{found} Would tell: {by}."),
+        // Of several runs each reason ends with what would tell.
+        Some(found) => match claim.reason.rsplit_once(WOULD_TELL) {
+            Some((_, by)) if !claim.outcome.is_answer() && !found.contains("Would tell: ") => {
+                format!("{found} Would tell: {by}.")
+            }
             _ => found.clone(),
         },
         None if !claim.reason.is_empty() => sentence(&claim.reason),
