@@ -513,7 +513,7 @@ impl Receiving {
 
     /// Deliveries so far that are no sentinels.
     fn messages_received(&self) -> u64 {
-        self.received - self.sentinels.min(self.received)
+        self.received.saturating_sub(self.sentinels)
     }
 
     /// Notes when the last delivery came, where the last read had one: a read may have brought

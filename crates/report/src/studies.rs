@@ -256,9 +256,7 @@ fn in_words(claim: &ClaimOutcome, found: Option<&String>) -> String {
     let told = match found {
         // Of several runs each reason ends with what would tell.
         Some(found) => match claim.reason.rsplit_once(WOULD_TELL) {
-            Some((_, by)) if !claim.outcome.is_answer() && !found.contains("Would tell: ") => {
-                format!("{found} Would tell: {by}.")
-            }
+            Some((_, by)) if !claim.outcome.is_answer() => format!("{found} Would tell: {by}."),
             _ => found.clone(),
         },
         None if !claim.reason.is_empty() => sentence(&claim.reason),

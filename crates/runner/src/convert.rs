@@ -79,17 +79,22 @@ impl Beside {
     }
 }
 
-/// Longest time for which nothing came to a worker although several messages were under way to it, ns: a straggler that
-/// ends a time when all others had come is none.
-fn longest_silence(record: &TrialRecord) -> Nanos {
+/// Longest time for which nothing came to a worker although something was under way to it, or fell due for it to a
+/// publisher that was not connected, ns. `counts`: whether a silence of a worker that got so many deliveries is one.
+fn longest_silence(record: &TrialRecord, counts: impl Fn(&Silence, u64) -> bool) -> Nanos {
     let of_worker = |recording: &Recording| {
-        let few = stragglers_at_most(recording.traffic.received);
-        let counts = |silence: &&Silence| silence.then_came as f64 > few;
-        let longest = recording.silences.iter().rfind(counts);
+        let received = recording.traffic.received;
+        let mut silences = recording.silences.iter();
+        let longest = silences.rfind(|silence| counts(silence, received));
         longest.map_or(0, |silence| silence.span)
     };
     let longest = record.recordings.iter().map(of_worker).max();
     longest.unwrap_or(0).max(record.silence_of_outages)
+}
+
+/// Whether more than single stragglers came after a silence, of so many deliveries.
+fn is_before_several(silence: &Silence, deliveries: u64) -> bool {
+    silence.then_came as f64 > stragglers_at_most(deliveries)
 }
 
 /// The trial: what was `asked` for, what the engine recorded and what was seen beside it, with its verdict.
@@ -141,7 +146,8 @@ pub fn trial(
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
-        longest_silence_ns: longest_silence(record),
+        longest_silence_ns: longest_silence(record, |_, _| true),
+        silence_before_several_ns: Some(longest_silence(record, is_before_several)),
         hosts: clocks.hosts,
         checks,
         flows,

@@ -155,8 +155,12 @@ pub struct Trial {
     pub drain: Drain,
     /// Longest time, from the start of the measurement on, for which nothing came to a subscribing
     /// worker although a message was under way to it, or fell due for it while its publisher was not
-    /// connected, ns. A time that only stragglers end, up to 0.5 % of its deliveries and at least one, is left out.
+    /// connected, ns.
     pub longest_silence_ns: u64,
+    /// The longest of these times after which several messages came, more than single stragglers, ns; absent in trials of
+    /// older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence_before_several_ns: Option<u64>,
     /// Facts about the trial beside its figures, as the verdict used them.
     pub circumstances: Circumstances,
     /// The study's limits of each instance of the system, and how they were held; absent without

@@ -5,7 +5,7 @@ use pubgauge_figures::model::{SeriesRecord, Trial};
 use super::thresholds;
 
 /// The longest time for which nothing was delivered although several messages were under way, s. What the drain
-/// waited for counts where a queue stood at the end of the measurement; single stragglers are none.
+/// waited for counts where a queue stood at the end of the measurement, until that came; single stragglers are none.
 pub(super) fn silence(trial: &Trial) -> f64 {
     let longest = trial.longest_silence_ns as f64 / 1e9;
     // Beside them as many are under way as are delivered in the time that each usually takes.
@@ -14,12 +14,17 @@ pub(super) fn silence(trial: &Trial) -> f64 {
         + usual * trial.messages.delivered_msgs_per_s;
     let known = trial.course.len() > 2 && trial.course_due.len() == trial.course.len();
     // A message that falls due to a publisher without a connection is in no backlog.
-    if !known || trial.messages.not_connected > 0 || queue_at_end(trial) as f64 > few {
+    if !known || trial.messages.not_connected > 0 {
         return longest;
     }
     // Less than two steps does not show.
     let steps = trial.course[2].0 - trial.course[0].0;
-    longest.min(within_course(&trial.course, &trial.course_due).max(steps))
+    let measured = longest.min(within_course(&trial.course, &trial.course_due).max(steps));
+    if queue_at_end(trial) as f64 <= few {
+        return measured;
+    }
+    let several = trial.silence_before_several_ns;
+    several.map_or(longest, |ns| measured.max(ns as f64 / 1e9))
 }
 
 /// The longest time in a course for which nothing came while several messages waited, s, rounded up to its steps.

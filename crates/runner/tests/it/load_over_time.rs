@@ -195,6 +195,26 @@ fn over_peak(seed: u64, behaviour: Behaviour) -> Run {
     simulate(w, Behaviour { seed, ..behaviour }, Settings::default())
 }
 
+/// The load ends with 5 s of 8 messages a second, fewer than all stragglers may be: a freeze of 2 s and more in that part, or
+/// across its end, is told.
+#[test]
+fn a_freeze_in_the_quiet_part_of_a_load_is_told() {
+    for (from, to) in [(7_000, 9_000), (9_000, 12_500)] {
+        let behaviour = Behaviour {
+            stalls: vec![(from * MS, to * MS)],
+            ..Behaviour::default()
+        };
+        let pieces = [(2_000.0, 5), (8.0, 5)];
+        let level = |(per_s, s): (f64, Nanos)| RatePiece::level(per_s, s * SECOND);
+        let curve = RateCurve::steps(pieces.map(level).into());
+        let mut w = load(1, curve, 10 * SECOND);
+        w.phases.drain_quiet = 5 * SECOND;
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        assert!(run.stood_still(), "{:#?}", run.trial.verdict);
+    }
+}
+
 fn a_backlog_that_rises_with_the_rate_alone_is_no_queue(seeds: Range<u64>) {
     let seeds: Vec<u64> = seeds.collect();
     of_each(&seeds, |seed| {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
-use pubgauge_figures::model::{SeriesRecord, Status};
+use pubgauge_figures::model::{Rule, SeriesRecord, Status};
 use pubgauge_runner::simulated::{self, START, SimulatedClient};
 use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, Truth};
@@ -72,6 +72,14 @@ impl std::ops::Deref for Run {
 
     fn deref(&self) -> &simulated::SimulatedTrial {
         &self.0
+    }
+}
+
+impl Run {
+    /// Whether the system is said to have stood still.
+    pub fn stood_still(&self) -> bool {
+        let mut reasons = self.trial.verdict.reasons.iter();
+        reasons.any(|reason| reason.rule == Rule::SystemSilent)
     }
 }
 
