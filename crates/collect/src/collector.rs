@@ -27,10 +27,10 @@ use crate::notice::Watch;
 use crate::session::{Asked, InFlight};
 use crate::status::Status;
 use crate::storage::{Shared, Storage};
-use crate::waker::Waker;
 pub(crate) use certificates::Certificates;
 use lead::Loop;
 use pace::Pace;
+use pubgauge_net::waker::Waker;
 pub use reload::Reloads;
 
 /// How long giving up the sessions may take, where nothing is said.
@@ -156,7 +156,7 @@ impl Collector {
     /// If the log cannot be taken, or the system gives no descriptors.
     pub fn run(self, until: EndsAfter, stop: &AtomicBool) -> Result<Summary, Error> {
         self.status.threads.note_current();
-        let waker = Waker::new()?;
+        let waker = Waker::new().map_err(|error| Error::failed(error.to_string()))?;
         let shared = Shared {
             status: self.status.clone(),
             watch: self.watch.clone(),

@@ -35,7 +35,6 @@ mod status;
 mod storage;
 pub mod store;
 pub mod verify;
-mod waker;
 
 pub use collector::{Collector, EndsAfter, Leave, Reloads, Summary, Tap};
 pub use config::Config;

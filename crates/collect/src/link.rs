@@ -54,11 +54,7 @@ impl Link {
             .map(|url| WebSocket::begin(url, SUBPROTOCOL, &mut out.bytes))
             .transpose()
             .map_err(|why| format!("{shown}: {why}"))?;
-        let options = SocketOptions {
-            no_delay: true,
-            send_buffer_bytes: None,
-            receive_buffer_bytes: None,
-        };
+        let options = SocketOptions::default();
         let (fd, begun) = socket::begin_connect(address, None, &options, shown)
             .map_err(|error| error.to_string())?;
         begun.map_err(|failure| failure.why)?;

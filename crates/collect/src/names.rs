@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use pubgauge_driver::DriverError;
 use pubgauge_net::endpoint::Endpoint;
+pub use pubgauge_net::lookups::LookUp;
 
-use crate::waker::Waker;
-
-/// Looks the addresses of a broker's name up.
-pub type LookUp = Arc<dyn Fn(&Endpoint) -> Result<Vec<SocketAddr>, DriverError> + Send + Sync>;
+use pubgauge_net::waker::Waker;
 
 /// By the name services of this host. All addresses of one family: those of IPv4 if there are any, since a host that
 /// has both would be two brokers else.

@@ -26,11 +26,11 @@ use crate::log::SegmentStatus;
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
 use crate::status::Status;
-use crate::waker::Waker;
 use direct::Direct;
 use finisher::{Finisher, Unlisted};
 use keeper::Keeper;
 use pubgauge_net::random::random;
+use pubgauge_net::waker::Waker;
 use uploader::Uploader;
 
 /// How long to wait before a failed write is tried again.

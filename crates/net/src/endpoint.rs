@@ -191,6 +191,11 @@ impl Endpoint {
         })
     }
 
+    /// Whether its host is a name, which name servers can give other addresses to.
+    pub fn has_name(&self) -> bool {
+        self.host.parse::<IpAddr>().is_err()
+    }
+
     /// The address of a client by its number: clients take the addresses of a name in turn, as DNS round robin spreads
     /// devices. They are those of the family of `source`, or without one of the family of the first address.
     ///
@@ -201,10 +206,23 @@ impl Endpoint {
         source: Option<IpAddr>,
         number: usize,
     ) -> Result<SocketAddr, DriverError> {
-        let first = self.addresses.first().map(SocketAddr::ip);
+        self.address_among(&self.addresses, source, number)
+    }
+
+    /// As [`Endpoint::address_for`], among these addresses of its host.
+    ///
+    /// # Errors
+    /// As [`Endpoint::address_for`].
+    pub fn address_among(
+        &self,
+        addresses: &[SocketAddr],
+        source: Option<IpAddr>,
+        number: usize,
+    ) -> Result<SocketAddr, DriverError> {
+        let first = addresses.first().map(SocketAddr::ip);
         let family = source.or(first);
         let same_family = |a: &&SocketAddr| family.is_some_and(|f| f.is_ipv4() == a.is_ipv4());
-        let all = || self.addresses.iter().filter(same_family);
+        let all = || addresses.iter().filter(same_family);
         let found = all().nth(number % all().count().max(1)).copied();
         found.ok_or_else(|| {
             DriverError::with_hint(

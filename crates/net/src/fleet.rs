@@ -7,7 +7,7 @@
 //! | a client is | what happens there | calls of the protocol |
 //! |---|---|---|
 //! | [`State::Down`] | nothing | |
-//! | [`State::Connecting`] | TCP connects | |
+//! | [`State::Connecting`] | its host is looked up, TCP connects | |
 //! | [`State::Greeting`] | TLS, login | [`greet`](Protocol::greet), [`receive`](Protocol::receive), until it says [`ClientLink::connected`] |
 //! | [`State::Connected`] | messages | `receive`, [`publish`](Protocol::publish), [`keep_alive`](Protocol::keep_alive), ... |
 //! | [`State::Closing`] | last bytes are written, the server's end is awaited | [`goodbye`](Protocol::goodbye), `receive` |
@@ -24,6 +24,7 @@ mod tuning;
 mod write;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Events, Failure, FleetConfig, Grant, Nanos, Payload,
@@ -32,7 +33,10 @@ use pubgauge_driver::{
 
 use crate::endpoint::Endpoint;
 use crate::event_loop::{Driven, EventLoop};
+use crate::lookups::{LookUp, Lookups};
+use crate::socket::NameLookup;
 use crate::tls;
+use crate::waker::Waker;
 
 pub use broken::Broken;
 pub use client::{FleetClient, State};
@@ -286,7 +290,12 @@ pub struct TcpFleet<P: Protocol> {
     /// Every connection is read into this and decoded in place.
     buf: Box<[u8]>,
     tls: Option<tls::TlsSetup>,
+    /// Where each connection looks its host up.
+    lookups: Option<Lookups>,
 }
+
+/// The number under which the loop watches for looked-up hosts: no client has it.
+const NO_CLIENT: ClientId = ClientId(u32::MAX);
 
 impl<P: Protocol> TcpFleet<P> {
     /// A fleet without clients, whose endpoints are those that [`crate::pair::parse_places`] gave.
@@ -310,7 +319,8 @@ impl<P: Protocol> TcpFleet<P> {
         } else {
             None
         };
-        Ok(TcpFleet {
+        let each_connection = tuning.socket.name_lookup == NameLookup::EachConnection;
+        let mut fleet = TcpFleet {
             protocol,
             clients: Vec::with_capacity(config.clients),
             shared: Shared {
@@ -321,7 +331,26 @@ impl<P: Protocol> TcpFleet<P> {
             event_loop: EventLoop::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
             tls,
-        })
+            lookups: None,
+        };
+        if each_connection {
+            fleet.look_up_each(&(Arc::new(Endpoint::look_up) as LookUp))?;
+        }
+        Ok(fleet)
+    }
+
+    /// From now on each connection asks `look_up` for the addresses of its host, if that has a name, and takes the first.
+    ///
+    /// # Errors
+    /// No more descriptors or threads.
+    pub fn look_up_each(&mut self, look_up: &LookUp) -> Result<(), DriverError> {
+        let endpoints = &self.shared.endpoints;
+        if endpoints.iter().any(Endpoint::has_name) {
+            let waker = Waker::new()?;
+            self.event_loop.watch(waker.fd(), NO_CLIENT)?;
+            self.lookups = Some(Lookups::begin(endpoints, look_up, &waker)?);
+        }
+        Ok(())
     }
 
     /// A client as the protocol sees it, with the protocol.

@@ -10,10 +10,23 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Options of a TCP socket, which are native settings of every driver over TCP.
+/// When the host of an address is looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameLookup {
+    /// Before the first connection; clients take the addresses in turn.
+    #[default]
+    Once,
+    /// For each connection, which takes the first address, as devices do.
+    EachConnection,
+}
+
+/// Options of a TCP connection, which are native settings of every driver over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SocketOptions {
+    /// Look-up of the host's name.
+    pub name_lookup: NameLookup,
     /// TCP_NODELAY.
     ///
     /// No waiting for more bytes (Nagle's algorithm off).

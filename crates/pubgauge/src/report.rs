@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pubgauge_command::exit::{Ending, FINE, print, print_json};
+use pubgauge_conclusions::claims::conditions::Conditions;
 use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRow, KeptRun};
 use pubgauge_conclusions::claims::several::{judge_all_by_runs, sort};
 use pubgauge_conclusions::claims::{judge, judge_and_keep};
@@ -49,7 +50,8 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
         results = RunFolder::judge_again(dir, |results| judge(results, &claims))
             .map_err(Ending::bad_input)?;
         if let Some(file) = &args.keep {
-            keep(&results, &claims, file, args.bed.as_deref())?;
+            let conditions = conditions_of(dir)?;
+            keep(&results, &claims, file, args.bed.as_deref(), conditions)?;
         }
     }
     // The table needs no place to write to.
@@ -84,9 +86,25 @@ fn claims_of(dir: &Path, file: &Path, results: &Results) -> Result<Vec<Claim>, E
     Ok(claims)
 }
 
+/// The conditions of the study as the run began with it; none where that was not stored.
+fn conditions_of(dir: &Path) -> Result<Conditions, Ending> {
+    let Some(begun) = Invocation::read(dir)? else {
+        return Ok(Conditions::new());
+    };
+    let name = format!("the study of {}", dir.display());
+    let study = Study::parse(&name, &begun.study, &begun.folder).map_err(Ending::bad_input)?;
+    Ok(study.file().map_err(Ending::bad_input)?.conditions())
+}
+
 /// Writes the trials that claims are judged by: those with which the run began, of a run of some of them. `bed` says how the bed
 /// of the run differs from the study's.
-fn keep(results: &Results, claims: &[Claim], file: &Path, bed: Option<&str>) -> Result<(), Ending> {
+fn keep(
+    results: &Results,
+    claims: &[Claim],
+    file: &Path,
+    bed: Option<&str>,
+    mut conditions: Conditions,
+) -> Result<(), Ending> {
     let began = &results.study.claim_rules;
     let mut claims = claims.to_vec();
     claims.retain(|claim| began.is_empty() || began.contains_key(&claim.id));
@@ -97,22 +115,22 @@ fn keep(results: &Results, claims: &[Claim], file: &Path, bed: Option<&str>) -> 
         commit: commit.clone(),
         ..row
     };
-    let kept = Kept {
-        run: KeptRun {
-            format: FORMAT.to_owned(),
-            study: StudyOutcome {
-                claims: Vec::new(),
-                counts: OutcomeCounts::default(),
-                ..outcome(results, "")
-            },
-            commit: commit.clone(),
-            bed: bed.unwrap_or_default().to_owned(),
-            scale: study.scale.clone(),
-            in_rounds: study.until_decided_s.is_some(),
-            claim_rules: study.claim_rules.clone(),
+    conditions.retain(|name, _| rows.iter().any(|row| row.conditions().contains(name)));
+    let run = KeptRun {
+        format: FORMAT.to_owned(),
+        study: StudyOutcome {
+            claims: Vec::new(),
+            counts: OutcomeCounts::default(),
+            ..outcome(results, "")
         },
-        rows: rows.into_iter().map(of_study).collect(),
+        commit: commit.clone(),
+        bed: bed.unwrap_or_default().to_owned(),
+        scale: study.scale.clone(),
+        in_rounds: study.until_decided_s.is_some(),
+        claim_rules: study.claim_rules.clone(),
+        conditions,
     };
+    let kept = Kept::new(run, rows.into_iter().map(of_study).collect());
     let failed = |e: std::io::Error| {
         Ending::bad_input(format!("--keep: cannot write {}: {e}", file.display()))
     };
@@ -163,6 +181,11 @@ fn from_kept(args: &ReportArgs, path: &Path) -> Result<i32, Ending> {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
     }
     let claims = study.claims_alone().map_err(Ending::bad_input)?;
+    let conditions = study.file().map_err(Ending::bad_input)?.conditions();
+    for run in &mut runs {
+        run.leave_out_changed(&claims, &conditions);
+    }
+    let newest = runs.last().expect("a file is named");
     let claims = match &runs[..] {
         [run] => run.judge(&claims),
         runs => judge_all_by_runs(&claims, runs),

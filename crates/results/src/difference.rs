@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 /// The first place at which two values differ, in words.
-pub(crate) fn first_difference(at: &str, before: &Value, now: &Value) -> Option<String> {
+pub fn first_difference(at: &str, before: &Value, now: &Value) -> Option<String> {
     match (before, now) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: HashSet<&String> = a.keys().chain(b.keys()).collect();

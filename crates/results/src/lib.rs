@@ -10,3 +10,5 @@ mod difference;
 pub mod schema;
 pub mod store;
 pub mod verdict;
+
+pub use difference::first_difference;

@@ -9,6 +9,7 @@ mod cells;
 mod claim;
 mod clash;
 mod compare;
+mod conditions;
 mod criterion;
 mod daily;
 mod file;

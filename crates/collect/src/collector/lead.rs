@@ -18,7 +18,7 @@ use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::{Asked, SessionState, Taking};
 use crate::storage::Storage;
-use crate::waker::Waker;
+use pubgauge_net::waker::Waker;
 
 /// Longest sleep: the stop flag, which a signal may set, is looked at in between.
 pub(super) const LONGEST: Duration = Duration::from_millis(200);

@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::gather::Gather;
-    use crate::waker::Waker;
+    use pubgauge_net::waker::Waker;
 
     /// Holds what it takes until that is put.
     #[derive(Default)]

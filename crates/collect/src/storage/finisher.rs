@@ -183,7 +183,7 @@ mod tests {
     use crate::log::{Limits, Log};
     use crate::message::Message;
     use crate::verify::verify;
-    use crate::waker::Waker;
+    use pubgauge_net::waker::Waker;
 
     const LIMITS: Limits = Limits {
         segment_bytes: 1 << 20,

@@ -5,7 +5,7 @@
 //! asked of the trial: figures, and the records of a series, in full precision.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
     Absent, CellKey, Figures, MeasuredRun, Observation, SearchedLimit, is_judged_by,
@@ -16,6 +16,7 @@ use pubgauge_figures::rule::Claim;
 use pubgauge_figures::studies::StudyOutcome;
 use serde::{Deserialize, Serialize};
 
+use super::conditions::Conditions;
 use super::{is_of_speed, is_shorter_than_stops, outcome, show_value};
 
 /// Name and version of the format.
@@ -75,6 +76,9 @@ pub struct KeptRun {
     /// The rule of each claim in words when the run began.
     #[serde(default)]
     pub claim_rules: BTreeMap<String, String>,
+    /// The conditions of its workloads and settings; those of runs that were kept by versions before 0.3 are not known.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
 }
 
 /// The row of a trial, of a limit that was searched for, or of a cell of which nothing is known.
@@ -121,9 +125,20 @@ const BETWEEN: &str = "; ";
 pub struct Kept {
     pub run: KeptRun,
     pub rows: Vec<KeptRow>,
+    /// The claims about trials that [`Kept::leave_out_changed`] has left out.
+    pub(super) aged: BTreeSet<String>,
 }
 
 impl Kept {
+    /// The trials of a run.
+    pub fn new(run: KeptRun, rows: Vec<KeptRow>) -> Kept {
+        Kept {
+            run,
+            rows,
+            aged: BTreeSet::new(),
+        }
+    }
+
     /// As a text: a line with the run, then the table.
     pub fn to_text(&self) -> String {
         let run = serde_json::to_string(&self.run).expect("a run is plain data");
@@ -152,7 +167,7 @@ impl Kept {
         for (row, number) in rows.iter().zip(1..) {
             read_asked(row, number)?;
         }
-        Ok(Kept { run, rows })
+        Ok(Kept::new(run, rows))
     }
 
     /// Judges claims by these trials.
@@ -178,12 +193,13 @@ impl Kept {
         self.run.bed.is_empty()
     }
 
-    /// Whether the run was to judge a claim: it began with it, and one of the rows is a trial, a limit or a known lack that
-    /// the claim is about. A run of some claims (`--claim`) has cells of others by chance.
+    /// Whether the run was to judge a claim: it began with it, one of the rows is a trial, a limit or a known lack that
+    /// the claim is about, and none of these was left out. A run of some claims (`--claim`) has cells of others by chance.
     pub fn is_about(&self, claim: &Claim) -> bool {
         let began = &self.run.claim_rules;
         let of_run = began.is_empty() || began.contains_key(&claim.id);
-        of_run && self.rows.iter().any(|row| is_judged_by(claim, &row.cell()))
+        let aged = self.aged.contains(&claim.id);
+        of_run && !aged && self.rows.iter().any(|row| is_judged_by(claim, &row.cell()))
     }
 
     fn as_run<T>(&self, of: impl FnOnce(&MeasuredRun<'_>) -> T) -> T {
@@ -239,7 +255,7 @@ impl Kept {
 
 const TRIAL: &str = "trial";
 const LIMIT: &str = "limit";
-const ABSENT: &str = "absent";
+pub(super) const ABSENT: &str = "absent";
 
 impl KeptRow {
     fn of_cell(kind: &str, cell: &CellKey, run: &MeasuredRun<'_>) -> KeptRow {
@@ -260,7 +276,16 @@ impl KeptRow {
         }
     }
 
-    fn cell(&self) -> CellKey {
+    /// The names of the conditions that it was measured under.
+    pub fn conditions(&self) -> [String; 2] {
+        let (workload, settings) = (&self.workload, &self.settings);
+        [
+            format!("workload {workload}"),
+            format!("settings {settings}"),
+        ]
+    }
+
+    pub(super) fn cell(&self) -> CellKey {
         let axes = self
             .axes
             .split(BETWEEN)
@@ -477,17 +502,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn kept(figures: &str) -> Kept {
-        Kept {
-            run: KeptRun {
-                format: FORMAT.into(),
-                ..KeptRun::default()
-            },
-            rows: vec![KeptRow {
-                kind: TRIAL.into(),
-                figures: figures.into(),
-                ..KeptRow::default()
-            }],
-        }
+        let run = KeptRun {
+            format: FORMAT.into(),
+            ..KeptRun::default()
+        };
+        let row = KeptRow {
+            kind: TRIAL.into(),
+            figures: figures.into(),
+            ..KeptRow::default()
+        };
+        Kept::new(run, vec![row])
     }
 
     #[test]

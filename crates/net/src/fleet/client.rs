@@ -13,7 +13,7 @@ use crate::websocket::WebSocket;
 pub enum State {
     /// No connection.
     Down,
-    /// TCP is connecting.
+    /// The host is looked up, or TCP is connecting.
     Connecting,
     /// TCP is connected; TLS, login and whatever else comes before messages are under way.
     Greeting,

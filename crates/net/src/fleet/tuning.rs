@@ -3,7 +3,7 @@
 use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, becomes, cannot, spelt};
 
 use crate::out::OUT_CAP;
-use crate::socket::SocketOptions;
+use crate::socket::{NameLookup, SocketOptions};
 
 /// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
 /// larger write saves next to nothing.
@@ -112,9 +112,10 @@ fn batch(settings: &Settings, terms: Terms, table: &mut Resolution) -> usize {
 }
 
 impl Default for SocketOptions {
-    /// `TCP_NODELAY`, and the kernel's sizes of buffers.
+    /// One look-up, `TCP_NODELAY`, and the kernel's sizes of buffers.
     fn default() -> Self {
         SocketOptions {
+            name_lookup: NameLookup::Once,
             no_delay: true,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,

@@ -1,6 +1,7 @@
 //! The work of the loop ([`crate::event_loop`]) between two sleeps: begin connections, write what
 //! waits, keep the timers, read what came ([`super::read`]).
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use pubgauge_driver::{Change, ClientId, DriverError, Encryption, Events};
@@ -11,6 +12,7 @@ use rustix::net::{Shutdown, shutdown};
 use super::client::Layers;
 use super::{Broken, CONNECT_TIMEOUT_MS, Protocol, State, TcpFleet};
 use crate::event_loop::{ConnectionPhase, Driven, EventLoop, Marks, Reports};
+use crate::lookups::Lookups;
 use crate::out::{OUT_CAP, WriteOutcome, after_write, write_out};
 use crate::socket;
 use crate::tls::Wire;
@@ -47,6 +49,7 @@ impl<P: Protocol> Driven for TcpFleet<P> {
     }
 
     fn prepare(&mut self) {
+        self.take_addresses();
         P::prepare(self);
         self.flush_dirty();
         self.keep_timers();
@@ -81,10 +84,49 @@ impl<P: Protocol> TcpFleet<P> {
     pub fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         self.look_at_clock();
         let client = &mut self.clients[id.0 as usize];
+        client.epoch += 1;
+        let place = usize::from(client.place);
+        let endpoint = &self.shared.endpoints[place];
+        if let Some(lookups) = self.lookups.as_ref().filter(|_| endpoint.has_name()) {
+            lookups.ask(id, client.epoch, place);
+            client.state = State::Connecting;
+            self.link(id).1.set_timer(CONNECT_TIMEOUT_MS);
+            return Ok(());
+        }
+        let source = self.shared.source(client.source);
+        let address = endpoint.address_for(source, id.0 as usize)?;
+        self.connect_to(id, address)
+    }
+
+    /// Goes on with the connections whose hosts were looked up since.
+    fn take_addresses(&mut self) {
+        while let Some(answer) = self.lookups.as_ref().and_then(Lookups::take_answer) {
+            let id = answer.id;
+            let client = &self.clients[id.0 as usize];
+            let waits = client.state == State::Connecting && client.fd.is_none();
+            if !waits || client.epoch != answer.epoch {
+                continue; // It was given up since.
+            }
+            let endpoint = &self.shared.endpoints[usize::from(client.place)];
+            let source = self.shared.source(client.source);
+            let found = answer.addresses;
+            let address = found.and_then(|addresses| endpoint.address_among(&addresses, source, 0));
+            let begun = address.and_then(|address| self.connect_to(id, address));
+            if let Err(error) = begun {
+                self.fail(id, Broken::new(error));
+            }
+        }
+    }
+
+    /// Begins the connection to an address.
+    ///
+    /// # Errors
+    /// As [`TcpFleet::begin`].
+    fn connect_to(&mut self, id: ClientId, address: SocketAddr) -> Result<(), DriverError> {
+        let client = &mut self.clients[id.0 as usize];
         let place = usize::from(client.place);
         let endpoint = &self.shared.endpoints[place];
         let source = self.shared.source(client.source);
-        let address = endpoint.address_for(source, id.0 as usize)?;
         let tls = match (&self.tls, endpoint.encryption) {
             (Some(setup), Encryption::Tls) => {
                 let own = self.shared.identities.of_client(id.0 as usize);
@@ -96,6 +138,7 @@ impl<P: Protocol> TcpFleet<P> {
         let options = &self.shared.tuning.socket;
         let (fd, begun) = socket::begin_connect(address, source, options, &endpoint.shown)?;
         if let Err(failure) = begun {
+            client.state = State::Down;
             self.shared.reports.owe(id, Change::Failed(failure));
             return Ok(());
         }
@@ -108,7 +151,6 @@ impl<P: Protocol> TcpFleet<P> {
             })
         });
         client.state = State::Connecting;
-        client.epoch += 1;
         self.link(id).1.set_timer(CONNECT_TIMEOUT_MS);
         Ok(())
     }
@@ -290,6 +332,9 @@ impl<P: Protocol> TcpFleet<P> {
                         Err(broken) => self.fail(id, broken),
                     }
                     continue;
+                }
+                State::Connecting if link.client.fd.is_none() => {
+                    "no address from the name service".into()
                 }
                 State::Connecting => "no TCP connection".into(),
                 State::Greeting if link.client.is_beginning_websocket() => {

@@ -2,7 +2,9 @@
 //! says `hello`, the server `welcome`; whatever else comes is a message.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use pubgauge_driver::{
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::fleet::{Broken, ClientLink, Protocol, State, Taken, TcpFleet, Tuning};
+use pubgauge_net::lookups::LookUp;
 use pubgauge_testing::{Rig, config, head};
 
 const ADDRESSING: Addressing = Addressing {
@@ -164,8 +167,11 @@ fn connected(protocol: Units) -> (TcpFleet<Units>, Rig, TcpStream) {
 }
 
 fn fleet_at(listener: &TcpListener, protocol: Units) -> (TcpFleet<Units>, Rig) {
-    let url = format!("units://{}", listener.local_addr().unwrap());
-    let endpoint = Endpoint::parse(&url, &ADDRESSING).unwrap();
+    fleet_of(&listener.local_addr().unwrap().to_string(), protocol)
+}
+
+fn fleet_of(place: &str, protocol: Units) -> (TcpFleet<Units>, Rig) {
+    let endpoint = Endpoint::parse(&format!("units://{place}"), &ADDRESSING).unwrap();
     let open = |protocol| {
         let config: FleetConfig = config(Target::default(), Settings::default());
         let endpoints = vec![endpoint.clone(), endpoint.clone()];
@@ -371,6 +377,113 @@ fn who_is_turned_away_is_told_and_may_come_again() {
     server.write_all(&unit(b"welcome")).unwrap();
     until(&mut fleet, &mut rig, |b| !b.seen.connected.is_empty());
     assert_eq!(fleet.clients[0].epoch, 2);
+}
+
+/// A name service that gives the addresses of a name in turn, another first for each question, and of the `missing`
+/// question none.
+fn in_turn(addresses: Vec<SocketAddr>, missing: usize) -> LookUp {
+    let asked = AtomicUsize::new(0);
+    Arc::new(move |_| {
+        let number = asked.fetch_add(1, Relaxed);
+        if number == missing {
+            return Err(DriverError::new("the host was not found"));
+        }
+        let mut found = addresses.clone();
+        found.rotate_left(number % addresses.len());
+        Ok(found)
+    })
+}
+
+#[test]
+fn each_connection_takes_the_first_address_of_a_look_up_of_its_own() {
+    let servers = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addresses = servers.each_ref().map(|s| s.local_addr().unwrap()).to_vec();
+    let (mut fleet, mut rig) = fleet_of("localhost:1", Units::default());
+    fleet.look_up_each(&in_turn(addresses, 5)).unwrap();
+    for client in 0..4 {
+        fleet.connect(&Rig::spec(&format!("c{client}"))).unwrap();
+    }
+    let accept = |server: &TcpListener| {
+        let (mut connection, _) = server.accept().unwrap();
+        connection.write_all(&unit(b"welcome")).unwrap();
+        connection
+    };
+    let of_first = thread::scope(|scope| {
+        let accepted = servers
+            .each_ref()
+            .map(|server| scope.spawn(move || [accept(server), accept(server)]));
+        until(&mut fleet, &mut rig, |b| b.seen.connected.len() == 4);
+        accepted.map(|thread| thread.join().unwrap())
+    });
+
+    // Question 4 is one of the first server again, 5 has no answer, 6 is one of the first.
+    drop(of_first);
+    until(&mut fleet, &mut rig, |b| b.seen.failed.len() == 4);
+    fleet.reconnect(C).unwrap();
+    let again = thread::scope(|scope| {
+        let accepted = scope.spawn(|| accept(&servers[0]));
+        until(&mut fleet, &mut rig, |b| b.seen.connected.len() == 5);
+        accepted.join().unwrap()
+    });
+    drop(again);
+    until(&mut fleet, &mut rig, |b| b.seen.failed.len() == 5);
+    fleet.reconnect(C).unwrap();
+    until(&mut fleet, &mut rig, |b| b.seen.failed.len() == 6);
+    assert!(rig.seen.failed[5].1.contains("the host was not found"));
+    assert_eq!(fleet.clients[0].state, State::Down);
+    fleet.reconnect(C).unwrap();
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| accept(&servers[0]));
+        until(&mut fleet, &mut rig, |b| b.seen.connected.len() == 6);
+        accepted.join().unwrap()
+    });
+}
+
+#[test]
+fn a_look_up_that_takes_long_holds_nobody_else_and_may_be_given_up() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let (mut fleet, mut rig) = fleet_of("localhost:1", Units::default());
+    let asked = AtomicUsize::new(0);
+    let (answer, answers) = std::sync::mpsc::channel::<()>();
+    let answers = std::sync::Mutex::new(answers);
+    let slow_first: LookUp = Arc::new(move |_| {
+        if asked.fetch_add(1, Relaxed) == 0 {
+            let _ = answers.lock().unwrap().recv();
+        }
+        Ok(vec![address])
+    });
+    fleet.look_up_each(&slow_first).unwrap();
+    fleet.connect(&Rig::spec("slow")).unwrap();
+    fleet.connect(&Rig::spec("quick")).unwrap();
+    let (mut connection, _) = thread::scope(|scope| {
+        let accepted = scope.spawn(|| server.accept().unwrap());
+        while !accepted.is_finished() {
+            fleet.poll(fleet.now() + 1_000_000, &mut rig.seen).unwrap();
+        }
+        accepted.join().unwrap()
+    });
+    connection.write_all(&unit(b"welcome")).unwrap();
+    until(&mut fleet, &mut rig, |b| !b.seen.connected.is_empty());
+    let states = |fleet: &TcpFleet<Units>| [0, 1].map(|client| fleet.clients[client].state);
+    // Either client may have asked first.
+    let mut before = states(&fleet);
+    before.sort_by_key(|state| *state == State::Connected);
+    assert_eq!(before, [State::Connecting, State::Connected]);
+
+    let slow = states(&fleet)
+        .iter()
+        .position(|state| *state == State::Connecting);
+    fleet.disconnect(ClientId(slow.unwrap() as u32));
+    until(&mut fleet, &mut rig, |b| !b.seen.closed.is_empty());
+    answer.send(()).unwrap();
+    let end = fleet.now() + 50_000_000;
+    fleet.poll(end, &mut rig.seen).unwrap();
+    server.set_nonblocking(true).unwrap();
+    assert!(
+        server.accept().is_err(),
+        "an answer that comes too late connects nobody"
+    );
 }
 
 /// Bytes that are not taken wait in the socket, and then before the server; none of them is lost, and its end is told last.

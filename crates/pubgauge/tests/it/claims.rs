@@ -100,6 +100,35 @@ fn a_run_goes_on_with_claims_that_came_after_it() {
     let is_stolen = trials.any(|trial| rules(trial).into_iter().flatten().any(stolen));
     let outcome = if is_stolen { "cannot-tell" } else { "holds" };
     assert_eq!(claims[0]["outcome"], outcome, "{claims:?}");
+
+    // Its kept trials judge the study that they were measured for, and not what it became.
+    place.run(&[
+        "report",
+        "run",
+        "--claims",
+        "later.toml",
+        "--keep",
+        "kept.csv",
+    ]);
+    let judged = || {
+        let args = [
+            "report",
+            "--claims",
+            "later.toml",
+            "--from",
+            "kept.csv",
+            "--json",
+        ];
+        let studies: Value = serde_json::from_str(&place.run(&args).exits(0).out).expect("JSON");
+        studies["studies"][0]["claims"][0].clone()
+    };
+    assert_eq!(judged()["outcome"], outcome);
+    place.write("later.toml", study("300/s", &claim));
+    let aged = judged();
+    assert_eq!(aged["outcome"], "cannot-tell", "{aged}");
+    let reason = aged["reason"].as_str().expect("a reason");
+    let change = "it was measured before its study was changed: workload w.flow[0].rate was \"200/s\" and is \"300/s\" now";
+    assert!(reason.contains(change), "{reason}");
     place.is_clean();
 }
 

@@ -271,22 +271,20 @@ fn judged(results: &Results, lines: &str) -> ClaimOutcome {
 fn is_judged_by_what_is_kept(results: &Results, claims: &[Claim], outcome: &ClaimOutcome) {
     let (outcomes, rows) = judge_and_keep(results, claims);
     assert_eq!(outcomes[0], *outcome);
-    let kept = Kept {
-        run: KeptRun {
-            format: FORMAT.into(),
-            study: StudyOutcome {
-                started: results.study.started.clone(),
-                trials: results.trials.len() as u32,
-                planned_trials: results.study.planned_trials,
-                ..StudyOutcome::default()
-            },
-            scale: results.study.scale.clone(),
-            in_rounds: results.study.until_decided_s.is_some(),
-            claim_rules: results.study.claim_rules.clone(),
-            ..KeptRun::default()
+    let run = KeptRun {
+        format: FORMAT.into(),
+        study: StudyOutcome {
+            started: results.study.started.clone(),
+            trials: results.trials.len() as u32,
+            planned_trials: results.study.planned_trials,
+            ..StudyOutcome::default()
         },
-        rows,
+        scale: results.study.scale.clone(),
+        in_rounds: results.study.until_decided_s.is_some(),
+        claim_rules: results.study.claim_rules.clone(),
+        ..KeptRun::default()
     };
+    let kept = Kept::new(run, rows);
     let read = Kept::parse(&kept.to_text()).unwrap();
     assert_eq!(read, kept);
     assert_eq!(read.judge(claims)[0], *outcome);

@@ -56,10 +56,14 @@ const PAPERS: [&str; 5] = [
 ];
 const RESULTS: &str = "studies/papers/results-2core.json";
 
-fn claims_of(paper: &str) -> Vec<Claim> {
+fn study_of(paper: &str) -> Study {
     let path = repository(&format!("studies/papers/{paper}.toml"));
-    let study = Study::open(&path).unwrap_or_else(|e| panic!("{e}"));
-    study.claims_alone().unwrap_or_else(|e| panic!("{e}"))
+    Study::open(&path).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn claims_of(paper: &str) -> Vec<Claim> {
+    let claims = study_of(paper).claims_alone();
+    claims.unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The trials that are kept of a paper's study, a file for each run (`PAPER.csv`, `PAPER-2.csv`), in the order of their days.
@@ -75,6 +79,17 @@ fn kept_of(paper: &str) -> Vec<Kept> {
         }
     }
     sort(&mut kept);
+    kept
+}
+
+/// The trials that are kept of a paper's study and were measured under the conditions that it has now.
+fn current_of(paper: &str) -> Vec<Kept> {
+    let (claims, file) = (claims_of(paper), study_of(paper).file());
+    let conditions = file.unwrap_or_else(|e| panic!("{e}")).conditions();
+    let mut kept = kept_of(paper);
+    for run in &mut kept {
+        run.leave_out_changed(&claims, &conditions);
+    }
     kept
 }
 
@@ -119,7 +134,7 @@ fn made() -> Studies {
     let study = |paper: &&str| {
         let known = earlier.studies.iter().find(|study| study.study == **paper);
         let known = known.unwrap_or_else(|| panic!("{RESULTS} has no {paper}"));
-        let kept = kept_of(paper);
+        let kept = current_of(paper);
         let claims = claims_of(paper);
         let outcome = |claim: &Claim| outcome_of(claim, &kept, known);
         let claims: Vec<ClaimOutcome> = claims.iter().map(outcome).collect();

@@ -2,6 +2,7 @@
 
 mod claims;
 mod compare;
+mod conditions;
 mod counts;
 mod crossing;
 mod identities;

@@ -145,6 +145,34 @@ fn all_that_can_be_searched_for() {
 }
 
 #[test]
+fn of_pairs_their_number_is_searched_for() {
+    let flow = "pattern = \"1-1\"\npublishers = \"find\"\nrate = \"8/s-each\"\npayload = \"64B\"";
+    let plan = plan(&study(flow, "")).expect("a sound study");
+    let trial = &plan.trials[0];
+    assert_eq!(trial.seeks(), Some(Axis::Publishers));
+    for pairs in [1, 40, 600] {
+        let trial = trial
+            .seeking(Some(f64::from(pairs)), SECOND)
+            .expect("possible");
+        let flow = &trial.workload.flows[0];
+        let ends = [flow.publishers.len(), flow.subscribers.len()];
+        assert_eq!(ends, [pairs as usize; 2]);
+        assert_eq!(per_s(&flow.arrivals), Some(8.0 * f64::from(pairs)));
+        // Each topic has its own two ends.
+        assert!(
+            flow.publishers
+                .iter()
+                .all(|publisher| publisher.topics.len() == 1)
+        );
+        assert!(
+            flow.subscribers
+                .iter()
+                .all(|subscriber| subscriber.filters.len() == 1)
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_searched_for_is_said_at_its_place() {
     let says = |text: &str, at: &str, what: &str| {
         let error = plan(text).expect_err("not possible");

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::store::{Credentials, StoreAddress};
-use crate::waker::Waker;
+use pubgauge_net::waker::Waker;
 use pubgauge_place::Access;
 
 fn upload() -> Upload {

@@ -1,23 +1,27 @@
-//! Wakes the loop from other threads.
+//! Wakes a loop from other threads.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use pubgauge_driver::{Attempt, DriverError};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::Error;
-
-/// Wakes the loop from other threads.
+/// Wakes a loop from other threads: one that waits for its descriptor to be readable.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
     /// # Errors
     /// If there are no more descriptors.
-    pub fn new() -> Result<Waker, Error> {
+    pub fn new() -> Result<Waker, DriverError> {
         let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let made = made
-            .map_err(|errno| Error::failed(format!("cannot make an event descriptor: {errno}")));
+        let made = made.map_err(|errno| {
+            DriverError::of_io(
+                "cannot make an event descriptor",
+                Attempt::Open,
+                &errno.into(),
+            )
+        });
         made.map(|fd| Waker(Arc::new(fd)))
     }
 
