@@ -1,6 +1,6 @@
 //! Judges a study's claims by what a run measured.
 
-pub mod conditions;
+mod conditions;
 pub mod kept;
 pub mod several;
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use pubgauge_command::exit::{Ending, FINE, print, print_json};
-use pubgauge_conclusions::claims::conditions::Conditions;
-use pubgauge_conclusions::claims::kept::{FORMAT, Kept, KeptRow, KeptRun};
+use pubgauge_conclusions::claims::kept::{Conditions, FORMAT, Kept, KeptRow, KeptRun};
 use pubgauge_conclusions::claims::several::{judge_all_by_runs, sort};
 use pubgauge_conclusions::claims::{judge, judge_and_keep};
 use pubgauge_figures::model::Results;

@@ -1,16 +1,11 @@
 //! Kept trials that were measured under other conditions than their study asks for now.
 
-use std::collections::BTreeMap;
-
 use pubgauge_claims::is_judged_by;
 use pubgauge_figures::rule::Claim;
 use pubgauge_results::first_difference;
 use serde_json::Value;
 
-use super::kept::{ABSENT, Kept, KeptRow};
-
-/// The conditions that the cells of a study are measured under, as JSON, by what asks for them: `workload NAME`, `settings NAME`.
-pub type Conditions = BTreeMap<String, Value>;
+use super::kept::{ABSENT, Conditions, Kept, KeptRow};
 
 impl Kept {
     /// Leaves out the trials whose conditions are not those of `now`: nothing is known of their cells, for the first difference,
@@ -46,7 +41,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use pubgauge_figures::rule::{ClaimPart, ClaimRule, Judge, Side};
     use serde_json::json;

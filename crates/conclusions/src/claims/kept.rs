@@ -15,8 +15,8 @@ use pubgauge_figures::claim::ClaimOutcome;
 use pubgauge_figures::rule::Claim;
 use pubgauge_figures::studies::StudyOutcome;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::conditions::Conditions;
 use super::{is_of_speed, is_shorter_than_stops, outcome, show_value};
 
 /// Name and version of the format.
@@ -53,6 +53,9 @@ pub enum KeptError {
         wanted: &'static str,
     },
 }
+
+/// The conditions that the cells of a study are measured under, as JSON, by what asks for them: `workload NAME`, `settings NAME`.
+pub type Conditions = BTreeMap<String, Value>;
 
 /// The run that the rows are of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
