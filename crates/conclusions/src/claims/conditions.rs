@@ -1,6 +1,9 @@
 //! Kept trials that were measured under other conditions than their study asks for now.
 
+use std::collections::BTreeMap;
+
 use pubgauge_claims::is_judged_by;
+use pubgauge_driver::shortened;
 use pubgauge_figures::rule::Claim;
 use pubgauge_results::first_difference;
 use serde_json::Value;
@@ -15,11 +18,15 @@ impl Kept {
         if !self.is_on_own_bed() {
             return;
         }
+        let then = self.run.conditions.iter();
+        let changes: BTreeMap<&String, String> = then
+            .filter_map(|(name, then)| {
+                let change = first_difference(name, then, now.get(name).unwrap_or(&Value::Null))?;
+                Some((name, shortened(change)))
+            })
+            .collect();
         for row in &mut self.rows {
-            let change = row.conditions().iter().find_map(|name| {
-                let then = self.run.conditions.get(name)?;
-                first_difference(name, then, now.get(name).unwrap_or(&Value::Null))
-            });
+            let change = row.conditions().iter().find_map(|name| changes.get(name));
             let Some(change) = change else {
                 continue;
             };
@@ -33,7 +40,7 @@ impl Kept {
                 verdict: String::new(),
                 void: String::new(),
                 figures: String::new(),
-                ..row.clone()
+                ..std::mem::take(row)
             };
         }
     }
@@ -41,7 +48,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use pubgauge_figures::rule::{ClaimPart, ClaimRule, Judge, Side};
     use serde_json::json;
